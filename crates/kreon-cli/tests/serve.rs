@@ -29,8 +29,15 @@ impl Served {
     fn start(fixture: &Fixture, options: &[&str]) -> Self {
         let mut command = bare_command();
         let store = fixture.store();
-        command.arg("serve").arg(&store).args(["--memory", "16MiB", "--listen", "127.0.0.1:0"]);
-        let mut child = command.args(options).stdout(Stdio::piped()).spawn().unwrap();
+        command
+            .arg("serve")
+            .arg(&store)
+            .args(["--memory", "16MiB", "--listen", "127.0.0.1:0"]);
+        let mut child = command
+            .args(options)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
@@ -41,7 +48,9 @@ impl Served {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         stream
     }
 
@@ -69,7 +78,10 @@ impl Drop for Served {
 
 /// Sends a line and returns `count` lines of replies, while the server answers.
 fn ask(stream: &mut BufReader<TcpStream>, line: &str, count: usize) -> Option<Vec<String>> {
-    stream.get_mut().write_all(format!("{line}\r\n").as_bytes()).ok()?;
+    stream
+        .get_mut()
+        .write_all(format!("{line}\r\n").as_bytes())
+        .ok()?;
     let mut lines = Vec::new();
     for _ in 0..count {
         let mut reply = String::new();
@@ -113,7 +125,10 @@ fn settings_come_from_a_file_and_a_password_from_another() {
     );
     let served = Served::start(&fixture, &["--config", &config]);
     let mut wire = BufReader::new(served.connect());
-    assert_eq!(ask(&mut wire, "GET a", 1).unwrap(), ["-NOAUTH Authentication required."]);
+    assert_eq!(
+        ask(&mut wire, "GET a", 1).unwrap(),
+        ["-NOAUTH Authentication required."]
+    );
     assert_eq!(ask(&mut wire, "AUTH secret", 1).unwrap(), ["+OK"]);
     let databases = ask(&mut wire, "CONFIG GET databases", 5).unwrap();
     assert_eq!(databases[4], "3");
@@ -130,7 +145,8 @@ fn count_up(stream: TcpStream, me: usize, known: &Known) {
     let mut next = known[me].load(Ordering::SeqCst);
     loop {
         next += 1;
-        let line = format!("SET c{me} {next}\r\nMULTI\r\nSET a{me} {next}\r\nSET b{me} {next}\r\nEXEC");
+        let line =
+            format!("SET c{me} {next}\r\nMULTI\r\nSET a{me} {next}\r\nSET b{me} {next}\r\nEXEC");
         match ask(&mut wire, &line, 7) {
             Some(replies) => assert_eq!(replies[5..], ["+OK", "+OK"], "{replies:?}"),
             None => return,
@@ -146,7 +162,9 @@ fn count_up(stream: TcpStream, me: usize, known: &Known) {
 
 #[test]
 fn kill_takes_back_nothing_that_was_acknowledged_or_read_with_sync() {
-    let rounds = env::var(ROUNDS_VARIABLE).ok().and_then(|rounds| rounds.parse().ok());
+    let rounds = env::var(ROUNDS_VARIABLE)
+        .ok()
+        .and_then(|rounds| rounds.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS);
     let fixture = Fixture::new();
     let known: Known = Arc::new((0..CLIENTS).map(|_| AtomicU64::new(0)).collect());
@@ -155,9 +173,13 @@ fn kill_takes_back_nothing_that_was_acknowledged_or_read_with_sync() {
         let mut wire = BufReader::new(served.connect());
         for (me, known) in known.iter().enumerate() {
             let least = known.load(Ordering::SeqCst);
-            let [c, a, b] = ["c", "a", "b"].map(|key| number(&mut wire, &format!("{key}{me}")).unwrap());
+            let [c, a, b] =
+                ["c", "a", "b"].map(|key| number(&mut wire, &format!("{key}{me}")).unwrap());
             assert!(c >= least, "round {round}: {c} after {least} was told");
-            assert!(a == b && a >= c.saturating_sub(1), "round {round}: {c} {a} {b}");
+            assert!(
+                a == b && a >= c.saturating_sub(1),
+                "round {round}: {c} {a} {b}"
+            );
             // What is there now was read: it is never to vanish.
             known.fetch_max(c, Ordering::SeqCst);
         }
@@ -169,7 +191,12 @@ fn kill_takes_back_nothing_that_was_acknowledged_or_read_with_sync() {
             })
             .collect();
         // The kill comes after as many acknowledgements as the round wants.
-        while known.iter().map(|known| known.load(Ordering::SeqCst)).sum::<u64>() < told + 40 + 13 * round {
+        while known
+            .iter()
+            .map(|known| known.load(Ordering::SeqCst))
+            .sum::<u64>()
+            < told + 40 + 13 * round
+        {
             thread::yield_now();
         }
         served.child.kill().unwrap();
@@ -191,13 +218,24 @@ fn redis_cli_runs_a_session_of_all_groups() {
     let served = Served::start(&fixture, &[]);
     let mut cli = Command::new("redis-cli");
     cli.args(["-p", &served.port.to_string()]);
-    let mut cli = cli.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut cli = cli
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let lines: Vec<_> = SESSION.iter().map(|(line, _)| *line).collect();
     let text = lines.join("\n") + "\n";
-    cli.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    cli.stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
     let output = cli.wait_with_output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
-    let expected: String = SESSION.iter().map(|(_, reply)| format!("{reply}\n")).collect();
+    let expected: String = SESSION
+        .iter()
+        .map(|(_, reply)| format!("{reply}\n"))
+        .collect();
     assert_eq!(printed, expected);
 }
 
@@ -253,5 +291,8 @@ const SESSION: &[(&str, &str)] = &[
     ("DBSIZE", "7"),
     ("FLUSHALL", "OK"),
     ("DBSIZE", "0"),
-    ("NOSUCH", "ERR unknown command 'NOSUCH', with args beginning with: \n"),
+    (
+        "NOSUCH",
+        "ERR unknown command 'NOSUCH', with args beginning with: \n",
+    ),
 ];

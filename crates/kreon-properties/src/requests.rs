@@ -37,8 +37,22 @@ enum Form {
 /// Parts that requests are made of, in any order.
 fn pieces(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
     const PARTS: [&[u8]; 16] = [
-        b"*1\r\n", b"*2\r\n", b"*-1\r\n", b"*0\r\n", b"*9\r\n", b"$0\r\n", b"$3\r\n", b"$201\r\n", b"$-1\r\n", b"abc\r\n", b"\r\n",
-        b"GET a\r\n", b"\"", b"'", b"\\x41", b"\n",
+        b"*1\r\n",
+        b"*2\r\n",
+        b"*-1\r\n",
+        b"*0\r\n",
+        b"*9\r\n",
+        b"$0\r\n",
+        b"$3\r\n",
+        b"$201\r\n",
+        b"$-1\r\n",
+        b"abc\r\n",
+        b"\r\n",
+        b"GET a\r\n",
+        b"\"",
+        b"'",
+        b"\\x41",
+        b"\n",
     ];
     let mut text = Vec::new();
     while !u.is_empty() {

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use kreon::{Error, Result, Store};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::task::spawn_local;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
 
 use crate::clients::Clients;
@@ -194,7 +194,8 @@ fn run(post: Post, front: Option<Front>, started: &mpsc::Sender<io::Result<()>>)
             listeners,
             senders,
             pages,
-        }) = front {
+        }) = front
+        {
             if let Some(pages) = pages {
                 spawn_local(take_samples(Arc::clone(&shared)));
                 spawn_local(pages.serve(Arc::clone(&shared)));

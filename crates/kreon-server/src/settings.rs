@@ -118,11 +118,23 @@ impl Settings {
         let limits = &self.limits;
         let least_interval = Duration::from_millis(1);
         let wrong = [
-            (self.listen.is_empty() && self.unix.is_none(), "no address to listen at"),
-            (self.threads == 0 || self.threads > 1024, "threads are 1 to 1024"),
-            (self.databases == 0 || self.databases > 256, "databases are 1 to 256"),
+            (
+                self.listen.is_empty() && self.unix.is_none(),
+                "no address to listen at",
+            ),
+            (
+                self.threads == 0 || self.threads > 1024,
+                "threads are 1 to 1024",
+            ),
+            (
+                self.databases == 0 || self.databases > 256,
+                "databases are 1 to 256",
+            ),
             (limits.clients_max == 0, "clients are 1 and more"),
-            (limits.args_max < 16, "arguments of a request are 16 and more"),
+            (
+                limits.args_max < 16,
+                "arguments of a request are 16 and more",
+            ),
             (
                 limits.bulk_bytes_max > kreon::VALUE_BYTES_MAX as usize,
                 "an argument has at most 1 GiB",
@@ -131,7 +143,10 @@ impl Settings {
                 matches!(self.persistence, Persistence::Interval(time) if time < least_interval),
                 "an interval is 1 ms and more",
             ),
-            (self.password.as_ref().is_some_and(Vec::is_empty), "the password is empty"),
+            (
+                self.password.as_ref().is_some_and(Vec::is_empty),
+                "the password is empty",
+            ),
         ];
         match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
             Some((_, what)) => Err(kreon::Error::invalid(*what)),

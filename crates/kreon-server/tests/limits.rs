@@ -37,7 +37,9 @@ fn all_connections_together_hold_no_more_than_the_budget() {
     let mut wires: Vec<_> = (0..5).map(|_| running.connect()).collect();
     let part = vec![b'x'; 3 << 20];
     for wire in &mut wires {
-        let _ = wire.stream.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000000\r\n");
+        let _ = wire
+            .stream
+            .write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000000\r\n");
         let _ = wire.stream.write_all(&part);
     }
     let mut other = running.connect();
@@ -76,9 +78,14 @@ fn half_open_client_leaves_nothing_behind() {
     // It sends no more, but would still read: what it asked for is answered.
     half.send(b"SET a 1\r\nGET a\r\nGET");
     half.stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!((half.reply(), half.reply()), ("+OK".to_owned(), "$1|1".to_owned()));
+    assert_eq!(
+        (half.reply(), half.reply()),
+        ("+OK".to_owned(), "$1|1".to_owned())
+    );
     assert!(half.is_closed());
-    eventually("it is listed", || other.ask("INFO clients").contains("connected_clients:1|"));
+    eventually("it is listed", || {
+        other.ask("INFO clients").contains("connected_clients:1|")
+    });
 }
 
 #[test]
@@ -115,7 +122,11 @@ fn ten_thousand_connections_come_and_go() {
     eventually("connections are left", || {
         other.ask("INFO clients").contains("connected_clients:1|")
     });
-    assert!(other.ask("INFO stats").contains("total_connections_received:10001|"));
+    assert!(
+        other
+            .ask("INFO stats")
+            .contains("total_connections_received:10001|")
+    );
 }
 
 #[test]
@@ -124,7 +135,12 @@ fn transaction_is_bounded() {
     let mut wire = running.connect();
     assert_eq!(wire.ask("MULTI"), "+OK");
     let set = request(&[b"SET", b"k", &[b'x'; 30_000]]);
-    let replies: Vec<_> = (0..4).map(|_| { wire.send(&set); wire.reply() }).collect();
+    let replies: Vec<_> = (0..4)
+        .map(|_| {
+            wire.send(&set);
+            wire.reply()
+        })
+        .collect();
     assert_eq!(replies[..3], ["+QUEUED"; 3]);
     assert_eq!(replies[3], "-ERR the transaction is too large");
     assert!(wire.ask("EXEC").starts_with("-EXECABORT"));
@@ -172,7 +188,9 @@ fn metrics_and_page_are_served() {
     let address = running.server.metrics_address().unwrap();
     let get = |path: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+            .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text
@@ -182,13 +200,18 @@ fn metrics_and_page_are_served() {
         "kreon_server_command_seconds_count{command=\"set\"} 1",
         "kreon_server_accepted_total 1",
     ] {
-        assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
+        assert!(
+            metrics.lines().any(|found| found == line),
+            "{line}\n{metrics}"
+        );
     }
     assert!(metrics.contains("\nkreon_store_epoch_total "));
     assert!(get("/status.json").contains("\"durability\":\"buffered\""));
     let page = get("/");
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("<title>kreon serve</title>"));
-    assert!(!page.contains("http://") || page.matches("http://").all(|_| page.contains("www.w3.org")));
+    assert!(
+        !page.contains("http://") || page.matches("http://").all(|_| page.contains("www.w3.org"))
+    );
     assert!(get("/x").starts_with("HTTP/1.1 404"));
 }
 
@@ -201,7 +224,11 @@ fn client_that_stops_in_the_middle_of_a_reply_can_be_killed() {
     let mut slow = running.connect();
     let id = slow.ask("CLIENT ID");
     slow.send(&request(&[b"GET", b"k"]).repeat(4));
-    eventually("it is not being sent", || !other.ask(&format!("CLIENT LIST ID {}", &id[1..])).contains("obl=0"));
+    eventually("it is not being sent", || {
+        !other
+            .ask(&format!("CLIENT LIST ID {}", &id[1..]))
+            .contains("obl=0")
+    });
     assert_eq!(other.ask(&format!("CLIENT KILL ID {}", &id[1..])), ":1");
     let mut all = Vec::new();
     let end = slow.stream.read_to_end(&mut all);

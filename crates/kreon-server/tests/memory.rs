@@ -37,11 +37,17 @@ fn slow_reader_is_not_served_further_and_holds_a_bounded_output() {
     assert_eq!(other.reply(), "+OK");
     // Ten gigabytes of replies are asked for, and none is read.
     let mut slow = running.connect();
-    slow.stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    slow.stream
+        .set_write_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
     let before = resident_bytes();
     let requests = request(&[b"GET", b"k"]).repeat(10_000);
     let _ = slow.stream.write_all(&requests);
-    eventually("the replies wait", || !other.ask("CLIENT LIST").contains("obl=0 oll=0 omem=0 tot-mem=0"));
+    eventually("the replies wait", || {
+        !other
+            .ask("CLIENT LIST")
+            .contains("obl=0 oll=0 omem=0 tot-mem=0")
+    });
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes for a slow reader");
     assert_eq!(other.ask("PING"), "+PONG");
@@ -53,4 +59,3 @@ fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
-

@@ -37,7 +37,10 @@ fn nothing_is_done_before_the_password_is_given() {
     assert_eq!(wire.ask("AUTH secret"), "+OK");
     assert_eq!(wire.ask("GET a"), "$-1");
     let mut wire = running.connect();
-    assert!(wire.ask("HELLO 3 AUTH default secret SETNAME me").starts_with("%7"));
+    assert!(
+        wire.ask("HELLO 3 AUTH default secret SETNAME me")
+            .starts_with("%7")
+    );
     assert_eq!(wire.ask("CLIENT GETNAME"), "$2|me");
     assert_eq!(wire.ask("RESET"), "+RESET");
     assert_eq!(wire.ask("GET a"), "-NOAUTH Authentication required.");
@@ -51,7 +54,10 @@ fn databases_have_keys_of_their_own() {
     assert_eq!(wire.ask("SELECT 1"), "+OK");
     assert_eq!(wire.ask("GET a"), "$-1");
     assert_eq!(wire.ask("SELECT 4"), "-ERR DB index is out of range");
-    assert_eq!(wire.ask("SELECT x"), "-ERR value is not an integer or out of range");
+    assert_eq!(
+        wire.ask("SELECT x"),
+        "-ERR value is not an integer or out of range"
+    );
     assert_eq!(wire.ask("SELECT 0"), "+OK");
     assert_eq!(wire.ask("GET a"), "$1|0");
 }
@@ -111,7 +117,10 @@ fn subscribers_get_what_is_published_and_nothing_else() {
     assert_eq!(other.ask("PUBLISH news hello"), ":2");
     assert_eq!(one.reply(), "*3|$7|message|$4|news|$5|hello");
     assert_eq!(one.reply(), "*4|$8|pmessage|$2|n*|$4|news|$5|hello");
-    assert_eq!(other.ask("PUBSUB NUMSUB news other"), "*4|$4|news|:1|$5|other|:0");
+    assert_eq!(
+        other.ask("PUBSUB NUMSUB news other"),
+        "*4|$4|news|:1|$5|other|:0"
+    );
     assert_eq!(other.ask("PUBSUB NUMPAT"), ":1");
     assert_eq!(one.ask("PUNSUBSCRIBE"), "*3|$12|punsubscribe|$2|n*|:2");
     one.request("UNSUBSCRIBE");
@@ -122,7 +131,9 @@ fn subscribers_get_what_is_published_and_nothing_else() {
     // Its end is the end of its subscriptions.
     assert_eq!(one.ask("SUBSCRIBE news"), "*3|$9|subscribe|$4|news|:1");
     drop(one);
-    eventually("a subscription outlives its connection", || other.ask("PUBLISH news x") == ":0");
+    eventually("a subscription outlives its connection", || {
+        other.ask("PUBLISH news x") == ":0"
+    });
 }
 
 #[test]
@@ -142,15 +153,23 @@ fn connections_are_listed_named_and_killed() {
     let running = Running::new();
     let (mut one, mut other) = (running.connect(), running.connect());
     assert_eq!(one.ask("CLIENT SETNAME first"), "+OK");
-    assert!(one.ask("CLIENT SETNAME a\tb").starts_with("-ERR Client names cannot contain"));
+    assert!(
+        one.ask("CLIENT SETNAME a\tb")
+            .starts_with("-ERR Client names cannot contain")
+    );
     let id = one.ask("CLIENT ID");
     let list = other.ask("CLIENT LIST");
     let line = format!("id={} addr={}", &id[1..], one.stream.local_addr().unwrap());
-    assert!(list.contains(&line) && list.contains("name=first"), "{list}");
+    assert!(
+        list.contains(&line) && list.contains("name=first"),
+        "{list}"
+    );
     assert_eq!(other.ask(&format!("CLIENT KILL ID {}", &id[1..])), ":1");
     assert!(one.is_closed());
     assert_eq!(other.ask("CLIENT KILL 1.2.3.4:5"), "-ERR No such client");
-    eventually("an ended connection is listed", || !other.ask("CLIENT LIST").contains("name=first"));
+    eventually("an ended connection is listed", || {
+        !other.ask("CLIENT LIST").contains("name=first")
+    });
     // SKIPME no: itself, after the reply.
     assert_eq!(other.ask("CLIENT KILL TYPE normal SKIPME no"), ":1");
     assert!(other.is_closed());
@@ -161,20 +180,28 @@ fn waiting_command_is_answered_by_another_connection_and_ended_by_a_kill() {
     let running = Running::new();
     let (mut one, mut other) = (running.connect(), running.connect());
     one.request("BLPOP list 0");
-    eventually("nobody waits", || other.ask("CLIENT LIST").contains("flags=b"));
+    eventually("nobody waits", || {
+        other.ask("CLIENT LIST").contains("flags=b")
+    });
     assert_eq!(other.ask("RPUSH list a"), ":1");
     assert_eq!(one.reply(), "*2|$4|list|$1|a");
     let id = one.ask("CLIENT ID");
     one.request("BLPOP list 0");
-    eventually("nobody waits", || other.ask("CLIENT LIST").contains("flags=b"));
+    eventually("nobody waits", || {
+        other.ask("CLIENT LIST").contains("flags=b")
+    });
     assert_eq!(other.ask(&format!("CLIENT KILL ID {}", &id[1..])), ":1");
     assert!(one.is_closed());
     // Who left takes no element.
     let mut third = running.connect();
     third.request("BLPOP list 0");
-    eventually("nobody waits", || other.ask("CLIENT LIST").contains("flags=b"));
+    eventually("nobody waits", || {
+        other.ask("CLIENT LIST").contains("flags=b")
+    });
     drop(third);
-    eventually("one who left waits", || !other.ask("CLIENT LIST").contains("flags=b"));
+    eventually("one who left waits", || {
+        !other.ask("CLIENT LIST").contains("flags=b")
+    });
     assert_eq!(other.ask("RPUSH list b"), ":1");
     assert_eq!(other.ask("LLEN list"), ":1");
 }
@@ -184,24 +211,39 @@ fn commands_on_the_server_tell_of_it() {
     let running = Running::with(|settings| settings.has_debug = true);
     let mut wire = running.connect();
     assert_eq!(wire.ask("CONFIG GET databases"), "*2|$9|databases|$1|4");
-    assert_eq!(wire.ask("CONFIG SET timeout 100 slowlog-log-slower-than 0"), "+OK");
+    assert_eq!(
+        wire.ask("CONFIG SET timeout 100 slowlog-log-slower-than 0"),
+        "+OK"
+    );
     assert_eq!(wire.ask("CONFIG GET timeout"), "*2|$7|timeout|$3|100");
     assert!(wire.ask("CONFIG SET port 1").contains("immutable"));
-    assert!(wire.ask("CONFIG SET nosuch 1").starts_with("-ERR Unknown option"));
+    assert!(
+        wire.ask("CONFIG SET nosuch 1")
+            .starts_with("-ERR Unknown option")
+    );
     assert_eq!(wire.ask("DEBUG SLEEP 0"), "+OK");
     let slow = wire.ask("SLOWLOG GET 1");
     assert!(slow.contains("|$5|DEBUG|$5|SLEEP|"), "{slow}");
     let info = wire.ask("INFO server commandstats");
-    assert!(info.contains("redis_version:") && info.contains("cmdstat_debug:calls=1"), "{info}");
+    assert!(
+        info.contains("redis_version:") && info.contains("cmdstat_debug:calls=1"),
+        "{info}"
+    );
     assert!(!info.contains("# Clients"));
     assert_eq!(wire.ask("SAVE"), "+OK");
     assert!(wire.ask("LASTSAVE")[1..].parse::<i64>().unwrap() > 1_700_000_000);
-    assert!(wire.ask("LATENCY HISTOGRAM save").starts_with("*2|$4|save|*4|$5|calls|:1|"));
+    assert!(
+        wire.ask("LATENCY HISTOGRAM save")
+            .starts_with("*2|$4|save|*4|$5|calls|:1|")
+    );
     assert_eq!(wire.ask("SET key 12345"), "+OK");
     assert_eq!(wire.ask("MEMORY USAGE key"), ":56");
     assert_eq!(wire.ask("MEMORY USAGE none"), "$-1");
     assert!(wire.ask("INFO nosuch nosuch").starts_with("$0"));
-    assert!(wire.ask("CLIENT NOSUCH").starts_with("-ERR unknown subcommand 'NOSUCH'"));
+    assert!(
+        wire.ask("CLIENT NOSUCH")
+            .starts_with("-ERR unknown subcommand 'NOSUCH'")
+    );
 }
 
 #[test]
@@ -213,12 +255,16 @@ fn backups_that_clients_ask_for_can_be_restored() {
     assert_eq!(wire.ask("SET a 1"), "+OK");
     assert_eq!(wire.ask("BGSAVE"), "+Background saving started");
     eventually("the backup does not end", || {
-        wire.ask("INFO persistence").contains("rdb_bgsave_in_progress:0")
+        wire.ask("INFO persistence")
+            .contains("rdb_bgsave_in_progress:0")
     });
     let restored = backups.path().join("restored");
     kreon::Backup::at(&folder).restore(&restored).unwrap();
     let again = common::start(&restored, common::settings());
-    assert_eq!(common::Wire::connect(again.addresses()[0]).ask("GET a"), "$1|1");
+    assert_eq!(
+        common::Wire::connect(again.addresses()[0]).ask("GET a"),
+        "$1|1"
+    );
     again.end().unwrap();
 }
 

@@ -118,7 +118,9 @@ fn server_settings(given: &ServeSettings) -> Result<Settings> {
         unix: given.unix.clone(),
         threads: given.threads.unwrap_or(default.threads),
         databases: given.databases.unwrap_or(default.databases),
-        persistence: given.durability.map_or(default.persistence, |given| given.0),
+        persistence: given
+            .durability
+            .map_or(default.persistence, |given| given.0),
         password,
         is_protected: !given.unprotected.unwrap_or(false),
         tls,
@@ -127,7 +129,10 @@ fn server_settings(given: &ServeSettings) -> Result<Settings> {
         has_debug: given.debug.unwrap_or(false),
         limits: Limits {
             clients_max: given.clients_max.unwrap_or(limits.clients_max),
-            idle_max: given.idle_s.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            idle_max: given
+                .idle_s
+                .filter(|seconds| *seconds > 0)
+                .map(Duration::from_secs),
             args_max: given.args_max.unwrap_or(limits.args_max),
             bulk_bytes_max: given.bulk_max.unwrap_or(limits.bulk_bytes_max),
             request_bytes_max: given.request_max.unwrap_or(limits.request_bytes_max),
@@ -140,11 +145,15 @@ fn server_settings(given: &ServeSettings) -> Result<Settings> {
 
 /// The first line of a file.
 fn password(file: &Path) -> Result<Vec<u8>> {
-    let text = fs::read(file).map_err(|error| Error::io(format!("read {}", file.display()), error))?;
+    let text =
+        fs::read(file).map_err(|error| Error::io(format!("read {}", file.display()), error))?;
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.is_empty() {
-        let what = format!("{}: the first line is to be the password, and is empty", file.display());
+        let what = format!(
+            "{}: the first line is to be the password, and is empty",
+            file.display()
+        );
         return Err(Failure::usage(what));
     }
     Ok(line.to_vec())

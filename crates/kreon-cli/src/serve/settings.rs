@@ -177,7 +177,9 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<usize>
     }
     match Size::deserialize(from)? {
         Size::Bytes(bytes) => Ok(Some(bytes)),
-        Size::Text(text) => parse_size(&text).map(Some).map_err(serde::de::Error::custom),
+        Size::Text(text) => parse_size(&text)
+            .map(Some)
+            .map_err(serde::de::Error::custom),
     }
 }
 
@@ -197,7 +199,10 @@ mod tests {
         let file = "listen = [\"10.0.0.2:6379\"]\nmemory = \"8G\"\ndurability = \"interval:50\"\nunprotected = true\n";
         let file = read(file).unwrap();
         let interval = Persistence::Interval(Duration::from_millis(50));
-        assert_eq!((file.memory, file.durability), (Some(8 << 30), Some(When(interval))));
+        assert_eq!(
+            (file.memory, file.durability),
+            (Some(8 << 30), Some(When(interval)))
+        );
         let flags = ServeSettings {
             durability: Some("sync".parse().unwrap()),
             unprotected: Some(false),
@@ -217,7 +222,10 @@ mod tests {
             ("durability = \"always\"\n", ["line 1", "always"]),
         ] {
             let error = read(text).unwrap_err().to_string();
-            assert!(told.iter().all(|told| error.contains(told)), "{text}: {error}");
+            assert!(
+                told.iter().all(|told| error.contains(told)),
+                "{text}: {error}"
+            );
         }
     }
 }

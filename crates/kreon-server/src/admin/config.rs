@@ -57,7 +57,9 @@ const PARAMETERS: &[Parameter] = &[
         shared.settings.limits.request_bytes_max.to_string()
     }),
     fixed("cluster-enabled", |_| "no".to_owned()),
-    fixed("databases", |shared| shared.keyspace.databases().to_string()),
+    fixed("databases", |shared| {
+        shared.keyspace.databases().to_string()
+    }),
     fixed("dir", |shared| {
         let folder = shared.settings.backups.as_ref();
         folder.map_or_else(String::new, |folder| folder.display().to_string())
@@ -66,7 +68,13 @@ const PARAMETERS: &[Parameter] = &[
     fixed("latency-monitor-threshold", |_| "0".to_owned()),
     changeable(
         "maxclients",
-        |shared| shared.config.clients_max.load(Ordering::Relaxed).to_string(),
+        |shared| {
+            shared
+                .config
+                .clients_max
+                .load(Ordering::Relaxed)
+                .to_string()
+        },
         |shared, text| match text.parse() {
             Ok(number) if number > 0 => {
                 shared.config.clients_max.store(number, Ordering::Relaxed);
@@ -86,12 +94,23 @@ const PARAMETERS: &[Parameter] = &[
         shared.settings.limits.bulk_bytes_max.to_string()
     }),
     fixed("protected-mode", |shared| {
-        if shared.settings.is_protected { "yes" } else { "no" }.to_owned()
+        if shared.settings.is_protected {
+            "yes"
+        } else {
+            "no"
+        }
+        .to_owned()
     }),
     fixed("save", |_| String::new()),
     changeable(
         "slowlog-log-slower-than",
-        |shared| shared.slow_log.slower_us.load(Ordering::Relaxed).to_string(),
+        |shared| {
+            shared
+                .slow_log
+                .slower_us
+                .load(Ordering::Relaxed)
+                .to_string()
+        },
         |shared, text| match text.parse() {
             Ok(us) if us >= -1 => {
                 shared.slow_log.slower_us.store(us, Ordering::Relaxed);
@@ -107,7 +126,8 @@ const PARAMETERS: &[Parameter] = &[
             /// Each may take some KiB.
             const LEN_MAX: usize = 1 << 20;
             let len = text.parse().ok().filter(|len| *len <= LEN_MAX);
-            len.inspect(|len| shared.slow_log.set_len_max(*len)).is_some()
+            len.inspect(|len| shared.slow_log.set_len_max(*len))
+                .is_some()
         },
     ),
     changeable(
@@ -115,7 +135,10 @@ const PARAMETERS: &[Parameter] = &[
         |shared| shared.config.idle_s.load(Ordering::Relaxed).to_string(),
         |shared, text| match text.parse::<u32>() {
             Ok(seconds) => {
-                shared.config.idle_s.store(seconds.into(), Ordering::Relaxed);
+                shared
+                    .config
+                    .idle_s
+                    .store(seconds.into(), Ordering::Relaxed);
                 true
             }
             Err(_) => false,
@@ -148,7 +171,10 @@ pub(super) fn config(shared: &Shared, args: &[Bytes]) -> Result<Reply, CommandEr
 }
 
 fn get(shared: &Shared, patterns: &[Bytes]) -> Reply {
-    let patterns: Vec<_> = patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
+    let patterns: Vec<_> = patterns
+        .iter()
+        .map(|pattern| pattern.to_ascii_lowercase())
+        .collect();
     let is_asked = |parameter: &&Parameter| {
         let name = parameter.name.as_bytes();
         patterns.iter().any(|pattern| glob_matches(pattern, name))

@@ -20,7 +20,9 @@ pub(super) async fn debug(shared: &Arc<Shared>, args: &[Bytes]) -> Result<Reply,
     }
     match (subcommand(args).as_str(), args.get(2..).unwrap_or_default()) {
         ("sleep", [seconds]) => {
-            let seconds = str::from_utf8(seconds).ok().and_then(|text| text.parse().ok());
+            let seconds = str::from_utf8(seconds)
+                .ok()
+                .and_then(|text| text.parse().ok());
             let seconds: f64 = seconds.unwrap_or(0.0);
             let time = Duration::try_from_secs_f64(seconds.min(SLEEP_S_MAX)).unwrap_or_default();
             tokio::time::sleep(time).await;

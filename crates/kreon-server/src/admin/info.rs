@@ -47,7 +47,10 @@ pub(super) fn info(shared: &Arc<Shared>, args: &[Bytes]) -> Reply {
     let asked = args.iter().skip(1).map(|name| name.to_ascii_lowercase());
     let asked: Vec<Vec<u8>> = asked.collect();
     let has = |name: &str| asked.iter().any(|asked| asked == name.as_bytes());
-    let (all, default) = (has("all") || has("everything"), asked.is_empty() || has("default"));
+    let (all, default) = (
+        has("all") || has("everything"),
+        asked.is_empty() || has("default"),
+    );
     let facts = Facts {
         shared,
         totals: shared.recorders.totals(),
@@ -99,10 +102,26 @@ fn clients(facts: &Facts<'_>, text: &mut String) {
     };
     line(text, "connected_clients", clients.count());
     line(text, "cluster_connections", 0);
-    line(text, "maxclients", facts.shared.config.clients_max.load(Ordering::Relaxed));
-    line(text, "blocked_clients", count(&|entry| entry.is_waiting.load(Ordering::Relaxed)));
-    line(text, "pubsub_clients", count(&|entry| entry.kind() == ClientKind::PubSub));
-    line(text, "watching_clients", count(&|entry| entry.watched.load(Ordering::Relaxed) > 0));
+    line(
+        text,
+        "maxclients",
+        facts.shared.config.clients_max.load(Ordering::Relaxed),
+    );
+    line(
+        text,
+        "blocked_clients",
+        count(&|entry| entry.is_waiting.load(Ordering::Relaxed)),
+    );
+    line(
+        text,
+        "pubsub_clients",
+        count(&|entry| entry.kind() == ClientKind::PubSub),
+    );
+    line(
+        text,
+        "watching_clients",
+        count(&|entry| entry.watched.load(Ordering::Relaxed) > 0),
+    );
     line(text, "clients_buffers_bytes", clients.budget.taken_bytes());
 }
 
@@ -116,7 +135,11 @@ fn memory(facts: &Facts<'_>, text: &mut String) {
     line(text, "store_memory_l0", memory.l0_bytes);
     line(text, "store_memory_index", memory.index_bytes);
     line(text, "store_memory_leaves", memory.leaf_bytes);
-    line(text, "store_memory_log", memory.log_page_bytes + memory.log_buffer_bytes);
+    line(
+        text,
+        "store_memory_log",
+        memory.log_page_bytes + memory.log_buffer_bytes,
+    );
     line(text, "store_memory_records", memory.record_bytes);
     line(text, "store_memory_free", memory.free_frame_bytes);
 }
@@ -130,12 +153,24 @@ fn persistence(facts: &Facts<'_>, text: &mut String) {
     };
     let (running, failed) = (&saves.is_running, &saves.has_failed);
     line(text, "loading", 0);
-    line(text, "rdb_bgsave_in_progress", i32::from(running.load(Ordering::Relaxed)));
-    line(text, "rdb_last_save_time", saves.last_s.load(Ordering::Relaxed));
-    line(text, "rdb_last_bgsave_status", match failed.load(Ordering::Relaxed) {
-        true => "err",
-        false => "ok",
-    });
+    line(
+        text,
+        "rdb_bgsave_in_progress",
+        i32::from(running.load(Ordering::Relaxed)),
+    );
+    line(
+        text,
+        "rdb_last_save_time",
+        saves.last_s.load(Ordering::Relaxed),
+    );
+    line(
+        text,
+        "rdb_last_bgsave_status",
+        match failed.load(Ordering::Relaxed) {
+            true => "err",
+            false => "ok",
+        },
+    );
     line(text, "aof_enabled", 1);
     line(text, "aof_last_write_status", "ok");
     line(text, "durability", durability);
@@ -143,12 +178,24 @@ fn persistence(facts: &Facts<'_>, text: &mut String) {
 
 fn stats(facts: &Facts<'_>, text: &mut String) {
     let (shared, totals) = (facts.shared, &facts.totals);
-    line(text, "total_connections_received", shared.clients.accepted.load(Ordering::Relaxed));
-    line(text, "rejected_connections", shared.clients.refused.load(Ordering::Relaxed));
+    line(
+        text,
+        "total_connections_received",
+        shared.clients.accepted.load(Ordering::Relaxed),
+    );
+    line(
+        text,
+        "rejected_connections",
+        shared.clients.refused.load(Ordering::Relaxed),
+    );
     line(text, "total_commands_processed", totals.requests);
     line(text, "total_net_input_bytes", totals.received_bytes);
     line(text, "total_net_output_bytes", totals.sent_bytes);
-    line(text, "total_error_replies", totals.errors.values().sum::<u64>());
+    line(
+        text,
+        "total_error_replies",
+        totals.errors.values().sum::<u64>(),
+    );
     line(text, "protocol_errors", totals.violations);
     line(text, "pubsub_channels", shared.channels.names(None).len());
     line(text, "pubsub_patterns", shared.channels.patterns());
@@ -162,8 +209,16 @@ fn replication(_: &Facts<'_>, text: &mut String) {
 }
 
 fn cpu(facts: &Facts<'_>, text: &mut String) {
-    line(text, "used_cpu_sys", format_args!("{:.6}", facts.process.system_s));
-    line(text, "used_cpu_user", format_args!("{:.6}", facts.process.user_s));
+    line(
+        text,
+        "used_cpu_sys",
+        format_args!("{:.6}", facts.process.system_s),
+    );
+    line(
+        text,
+        "used_cpu_user",
+        format_args!("{:.6}", facts.process.user_s),
+    );
 }
 
 fn commands(facts: &Facts<'_>, text: &mut String) {

@@ -19,7 +19,11 @@ pub(super) fn latency(shared: &Shared, args: &[Bytes]) -> Result<Reply, CommandE
 
 /// For each command how many calls took at most 1, 2, 4 ... microseconds.
 fn histograms(shared: &Shared, names: &[Bytes]) -> Reply {
-    let asked: Vec<_> = names.iter().filter_map(|name| find(name)).map(|found| found.id).collect();
+    let asked: Vec<_> = names
+        .iter()
+        .filter_map(|name| find(name))
+        .map(|found| found.id)
+        .collect();
     let totals = shared.recorders.totals();
     let chosen = totals
         .commands

@@ -19,7 +19,9 @@ pub(super) fn command(args: &[Bytes]) -> Result<Reply, CommandError> {
         }
         ("info", []) => Ok(Reply::Array(all().iter().map(info).collect())),
         ("info", names) => {
-            let each = names.iter().map(|name| find(name).map_or(Reply::NilArray, info));
+            let each = names
+                .iter()
+                .map(|name| find(name).map_or(Reply::NilArray, info));
             Ok(Reply::Array(each.collect()))
         }
         ("docs", []) => Ok(Reply::Map(all().iter().map(docs).collect())),
@@ -35,9 +37,14 @@ pub(super) fn command(args: &[Bytes]) -> Result<Reply, CommandError> {
 fn keys(name: &[u8], request: &[Bytes]) -> Result<Reply, CommandError> {
     let command = find(name).ok_or(CommandError::new("ERR Invalid command specified"))?;
     if !command.takes(request.len()) {
-        return Err(CommandError::new("ERR Invalid number of arguments specified for command"));
+        return Err(CommandError::new(
+            "ERR Invalid number of arguments specified for command",
+        ));
     }
-    let keys: Vec<_> = command.keys_of(request).map(|key| Reply::Bulk(key.clone())).collect();
+    let keys: Vec<_> = command
+        .keys_of(request)
+        .map(|key| Reply::Bulk(key.clone()))
+        .collect();
     match keys.is_empty() {
         true => Err(CommandError::new("ERR The command has no key arguments")),
         false => Ok(Reply::Array(keys)),
@@ -76,7 +83,10 @@ fn docs(command: &Command) -> (Reply, Reply) {
     let docs = vec![
         (Reply::constant("summary"), Reply::constant(command.summary)),
         (Reply::constant("since"), Reply::constant("1.0.0")),
-        (Reply::constant("group"), Reply::constant(command.group.name())),
+        (
+            Reply::constant("group"),
+            Reply::constant(command.group.name()),
+        ),
     ];
     (Reply::constant(command.name), Reply::Map(docs))
 }
@@ -86,14 +96,21 @@ mod tests {
     use super::*;
 
     fn run(line: &str) -> Result<Reply, CommandError> {
-        let args: Vec<Bytes> = line.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
+        let args: Vec<Bytes> = line
+            .split(' ')
+            .map(|word| Bytes::copy_from_slice(word.as_bytes()))
+            .collect();
         command(&args)
     }
 
     #[test]
     fn keys_of_a_request_are_those_that_the_command_would_take() {
         let keys = |keys: &[&str]| {
-            Ok(Reply::Array(keys.iter().map(|key| Reply::copied(key.as_bytes())).collect()))
+            Ok(Reply::Array(
+                keys.iter()
+                    .map(|key| Reply::copied(key.as_bytes()))
+                    .collect(),
+            ))
         };
         assert_eq!(run("command getkeys mset a 1 b 2"), keys(&["a", "b"]));
         assert_eq!(run("COMMAND GETKEYS get a"), keys(&["a"]));
@@ -103,11 +120,17 @@ mod tests {
 
     #[test]
     fn all_commands_are_counted_listed_and_explained() {
-        let Ok(Reply::Array(infos)) = run("command") else { panic!() };
-        let Ok(Reply::Map(docs)) = run("command docs") else { panic!() };
+        let Ok(Reply::Array(infos)) = run("command") else {
+            panic!()
+        };
+        let Ok(Reply::Map(docs)) = run("command docs") else {
+            panic!()
+        };
         assert_eq!(run("command count"), Ok(Reply::Int(infos.len() as i64)));
         assert_eq!(infos.len(), docs.len());
-        let Ok(Reply::Array(one)) = run("command info nosuch") else { panic!() };
+        let Ok(Reply::Array(one)) = run("command info nosuch") else {
+            panic!()
+        };
         assert_eq!(one, [Reply::NilArray]);
     }
 }

@@ -27,11 +27,7 @@ pub(super) async fn memory(
     }
 }
 
-async fn usage(
-    shared: &Arc<Shared>,
-    client: &Client,
-    key: &Bytes,
-) -> Result<Reply, CommandError> {
+async fn usage(shared: &Arc<Shared>, client: &Client, key: &Bytes) -> Result<Reply, CommandError> {
     /// Of a record beside key and value: header of the log and entry of the index.
     const RECORD_BYTES: i64 = 48;
     /// Of an element in a collection: its record, with a field of this order.

@@ -44,7 +44,9 @@ pub(crate) fn unknown_subcommand(args: &[Bytes]) -> CommandError {
         word.unwrap_or_default().into_owned()
     };
     let (command, what) = (word(0).to_uppercase(), word(1));
-    CommandError::of(format!("ERR unknown subcommand '{what}'. Try {command} HELP."))
+    CommandError::of(format!(
+        "ERR unknown subcommand '{what}'. Try {command} HELP."
+    ))
 }
 
 /// The second word in lower case.

@@ -46,7 +46,10 @@ fn run(shared: &Shared) -> kreon::Result<()> {
         Ok(()) => shared.saves.last_s.store(unix_s(), Ordering::Relaxed),
         Err(error) => tracing::error!(%error, "no backup was made"),
     }
-    shared.saves.has_failed.store(saved.is_err(), Ordering::Relaxed);
+    shared
+        .saves
+        .has_failed
+        .store(saved.is_err(), Ordering::Relaxed);
     shared.saves.is_running.store(false, Ordering::Release);
     saved
 }
@@ -64,7 +67,10 @@ pub(super) fn last_s(shared: &Shared) -> i64 {
 
 /// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE]`: everything is durable afterwards in any case. There is no reply.
 pub(super) fn shutdown(shared: &Shared, args: &[Bytes]) -> Result<Reply, CommandError> {
-    let options = args.iter().skip(1).map(|option| option.to_ascii_lowercase());
+    let options = args
+        .iter()
+        .skip(1)
+        .map(|option| option.to_ascii_lowercase());
     for option in options {
         match option.as_slice() {
             b"save" | b"nosave" | b"now" | b"force" => {}

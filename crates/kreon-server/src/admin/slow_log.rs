@@ -13,7 +13,9 @@ pub(super) fn slow_log(shared: &Shared, args: &[Bytes]) -> Result<Reply, Command
     match (subcommand(args).as_str(), args.get(2..).unwrap_or_default()) {
         ("get", []) => Ok(told(log.last(COUNT))),
         ("get", [count]) => {
-            let count = str::from_utf8(count).ok().and_then(|count| count.parse::<i64>().ok());
+            let count = str::from_utf8(count)
+                .ok()
+                .and_then(|count| count.parse::<i64>().ok());
             match count {
                 Some(-1) => Ok(told(log.last(usize::MAX))),
                 Some(count) if count >= 0 => Ok(told(log.last(count as usize))),

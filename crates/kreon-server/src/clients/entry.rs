@@ -77,7 +77,10 @@ impl ClientEntry {
 
     pub(crate) fn kind(&self) -> ClientKind {
         let subscriptions = [&self.channels, &self.patterns];
-        match subscriptions.iter().any(|count| count.load(Ordering::Relaxed) > 0) {
+        match subscriptions
+            .iter()
+            .any(|count| count.load(Ordering::Relaxed) > 0)
+        {
             true => ClientKind::PubSub,
             false => ClientKind::Normal,
         }

@@ -69,7 +69,10 @@ pub(crate) struct Admission {
 impl Admission {
     /// Lists the connection until the drop.
     pub(crate) fn list(&self, entry: &Arc<ClientEntry>) {
-        self.clients.entries.lock().insert(self.id, Arc::clone(entry));
+        self.clients
+            .entries
+            .lock()
+            .insert(self.id, Arc::clone(entry));
     }
 }
 
@@ -97,6 +100,9 @@ mod tests {
         assert_eq!(clients.entries().len(), 0);
         let third = clients.admit(2).unwrap();
         assert!(third.id > first.id);
-        assert_eq!((clients.count(), clients.refused.load(Ordering::Relaxed)), (2, 1));
+        assert_eq!(
+            (clients.count(), clients.refused.load(Ordering::Relaxed)),
+            (2, 1)
+        );
     }
 }

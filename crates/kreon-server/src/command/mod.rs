@@ -18,6 +18,8 @@ mod serving;
 mod sets;
 mod strings;
 mod table;
+#[cfg(test)]
+mod tests;
 mod watching;
 mod whole;
 mod zrange;

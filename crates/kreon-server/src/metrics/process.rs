@@ -16,7 +16,11 @@ impl Process {
     /// At this moment.
     pub(crate) fn now() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        Self::of(&stat, rustix::param::page_size() as u64, rustix::param::clock_ticks_per_second())
+        Self::of(
+            &stat,
+            rustix::param::page_size() as u64,
+            rustix::param::clock_ticks_per_second(),
+        )
     }
 
     /// From the text of `/proc/self/stat`: the name in brackets may hold blanks.

@@ -23,7 +23,9 @@ type Metric<T> = (&'static str, &'static str, fn(&T) -> Number);
 
 const OF_SERVER: &[Metric<ServerFigures>] = &[
     ("clients", "Connections.", |it| it.clients.into()),
-    ("accepted_total", "Connections that were let in.", |it| it.accepted.into()),
+    ("accepted_total", "Connections that were let in.", |it| {
+        it.accepted.into()
+    }),
     (
         "refused_total",
         "Connections that were refused, as there were too many.",
@@ -34,8 +36,12 @@ const OF_SERVER: &[Metric<ServerFigures>] = &[
         "Buffers of connections that hold 64 KiB and more.",
         |it| it.buffers_bytes.into(),
     ),
-    ("channels", "Channels with subscribers.", |it| it.subscribed_channels.into()),
-    ("resident_bytes", "Memory of the process.", |it| it.resident_bytes.into()),
+    ("channels", "Channels with subscribers.", |it| {
+        it.subscribed_channels.into()
+    }),
+    ("resident_bytes", "Memory of the process.", |it| {
+        it.resident_bytes.into()
+    }),
     (
         "cpu_seconds_total",
         "Time of processors that the process took.",
@@ -45,8 +51,12 @@ const OF_SERVER: &[Metric<ServerFigures>] = &[
 
 const OF_REQUESTS: &[Metric<Totals>] = &[
     ("requests_total", "Requests.", |it| it.requests.into()),
-    ("received_bytes_total", "Bytes of requests.", |it| it.received_bytes.into()),
-    ("sent_bytes_total", "Bytes of replies.", |it| it.sent_bytes.into()),
+    ("received_bytes_total", "Bytes of requests.", |it| {
+        it.received_bytes.into()
+    }),
+    ("sent_bytes_total", "Bytes of replies.", |it| {
+        it.sent_bytes.into()
+    }),
     (
         "violations_total",
         "Connections that sent what is no request.",
@@ -93,17 +103,30 @@ pub(crate) fn text(server: &ServerFigures, totals: &Totals) -> String {
 
 fn push_histograms(text: &mut String, totals: &Totals) {
     const NAME: &str = "kreon_server_command_seconds";
-    let _ = writeln!(text, "# HELP {NAME} Times of commands, from the previous reply of the connection's turn on.");
+    let _ = writeln!(
+        text,
+        "# HELP {NAME} Times of commands, from the previous reply of the connection's turn on."
+    );
     let _ = writeln!(text, "# TYPE {NAME} histogram");
     for (command, figures) in &totals.commands {
         let name = command.name;
         for (border_ns, border) in BORDERS {
             let count = figures.times_ns.count_between(0, *border_ns);
-            let _ = writeln!(text, "{NAME}_bucket{{command=\"{name}\",le=\"{border}\"}} {count}");
+            let _ = writeln!(
+                text,
+                "{NAME}_bucket{{command=\"{name}\",le=\"{border}\"}} {count}"
+            );
         }
         let count = figures.times_ns.len();
-        let _ = writeln!(text, "{NAME}_bucket{{command=\"{name}\",le=\"+Inf\"}} {count}");
-        let _ = writeln!(text, "{NAME}_sum{{command=\"{name}\"}} {}", figures.total.as_secs_f64());
+        let _ = writeln!(
+            text,
+            "{NAME}_bucket{{command=\"{name}\",le=\"+Inf\"}} {count}"
+        );
+        let _ = writeln!(
+            text,
+            "{NAME}_sum{{command=\"{name}\"}} {}",
+            figures.total.as_secs_f64()
+        );
         let _ = writeln!(text, "{NAME}_count{{command=\"{name}\"}} {count}");
     }
 }

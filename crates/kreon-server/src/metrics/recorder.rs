@@ -104,7 +104,9 @@ impl Recorder {
             }
             command.failed += u64::from(one.outcome == Outcome::Failed);
             command.total += one.took;
-            command.times_ns.saturating_record(one.took.as_nanos().max(1) as u64);
+            command
+                .times_ns
+                .saturating_record(one.took.as_nanos().max(1) as u64);
         }
     }
 
@@ -218,7 +220,11 @@ mod tests {
     fn totals_are_the_sums_of_all_threads() {
         let recorders = Recorders::new(2);
         let command = find(b"get").unwrap();
-        for (thread, outcome) in [(0, Outcome::Done), (1, Outcome::Failed), (1, Outcome::Refused)] {
+        for (thread, outcome) in [
+            (0, Outcome::Done),
+            (1, Outcome::Failed),
+            (1, Outcome::Refused),
+        ] {
             let answered = Answered {
                 command,
                 took: Duration::from_micros(10),
@@ -228,12 +234,18 @@ mod tests {
         }
         recorders.of(0).error("ERR wrong");
         let totals = recorders.totals();
-        assert_eq!((totals.requests, totals.received_bytes, totals.sent_bytes), (3, 300, 21));
+        assert_eq!(
+            (totals.requests, totals.received_bytes, totals.sent_bytes),
+            (3, 300, 21)
+        );
         let [(found, figures)] = &totals.commands[..] else {
             panic!("{totals:?}");
         };
         assert_eq!(found.id, command.id);
-        assert_eq!((figures.times_ns.len(), figures.failed, figures.refused), (2, 1, 1));
+        assert_eq!(
+            (figures.times_ns.len(), figures.failed, figures.refused),
+            (2, 1, 1)
+        );
         assert_eq!(figures.total, Duration::from_micros(20));
         assert_eq!(totals.errors["ERR"], 1);
         recorders.reset();

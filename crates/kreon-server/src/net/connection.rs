@@ -94,7 +94,9 @@ impl Connection {
                 Event::Input => self.turn().await,
                 Event::Messages => self.deliver().await,
             };
-            self.worker.buffers.put_output(std::mem::take(&mut self.output));
+            self.worker
+                .buffers
+                .put_output(std::mem::take(&mut self.output));
             if let Err(end) = done {
                 return end;
             }
@@ -113,8 +115,12 @@ impl Connection {
     /// Notes what the connection holds, for others and for the budget of all.
     pub(super) fn hold(&mut self) -> Result<(), End> {
         let (input, output) = (self.input.capacity(), self.output.capacity());
-        self.entry.input_bytes.store(self.input.len(), Ordering::Relaxed);
-        self.entry.output_bytes.store(self.output.len(), Ordering::Relaxed);
+        self.entry
+            .input_bytes
+            .store(self.input.len(), Ordering::Relaxed);
+        self.entry
+            .output_bytes
+            .store(self.output.len(), Ordering::Relaxed);
         match self.share.hold(input + output + self.session.kept_bytes()) {
             true => Ok(()),
             false => Err(End::Memory("the buffers of all connections are full")),
@@ -124,6 +130,8 @@ impl Connection {
     /// Now it did something.
     pub(super) fn mark_active(&self, now: Instant) {
         let age = now.saturating_duration_since(self.entry.since);
-        self.entry.active_ms.store(age.as_millis() as u64, Ordering::Relaxed);
+        self.entry
+            .active_ms
+            .store(age.as_millis() as u64, Ordering::Relaxed);
     }
 }

@@ -63,7 +63,8 @@ fn bind_tcp(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 
 /// For the user of the process only: there may be no password.
 fn bind_unix(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    let is_socket =
+        std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     // Left by a process that was killed: nobody answers.
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path)?;
@@ -136,16 +137,28 @@ impl Accepting {
         match self {
             Self::Tcp(listener) => {
                 let (stream, from) = listener.accept().await?;
-                let local = stream.local_addr().map_or_else(|_| String::new(), |at| at.to_string());
+                let local = stream
+                    .local_addr()
+                    .map_or_else(|_| String::new(), |at| at.to_string());
                 let addresses = (from.to_string(), local);
                 let is_near = from.ip().to_canonical().is_loopback();
-                Ok(admit(shared, addresses, is_near, Socket::Tcp(stream.into_std()?)))
+                Ok(admit(
+                    shared,
+                    addresses,
+                    is_near,
+                    Socket::Tcp(stream.into_std()?),
+                ))
             }
             Self::Unix(listener, path) => {
                 let (stream, _) = listener.accept().await?;
                 let path = format!("{}:0", path.display());
                 let addresses = (path.clone(), path);
-                Ok(admit(shared, addresses, true, Socket::Unix(stream.into_std()?)))
+                Ok(admit(
+                    shared,
+                    addresses,
+                    true,
+                    Socket::Unix(stream.into_std()?),
+                ))
             }
         }
     }
@@ -166,7 +179,10 @@ fn admit(
         );
         return None;
     }
-    let clients_max = shared.config.clients_max.load(std::sync::atomic::Ordering::Relaxed);
+    let clients_max = shared
+        .config
+        .clients_max
+        .load(std::sync::atomic::Ordering::Relaxed);
     let Some(admission) = shared.clients.admit(clients_max) else {
         socket.refuse("-ERR max number of clients reached\r\n");
         return None;

@@ -60,7 +60,9 @@ impl Connection {
             Poll::Ready(Err(error)) => Poll::Ready(Err(End::Io(error))),
             Poll::Pending => {
                 if self.input.is_empty() {
-                    self.worker.buffers.put_input(std::mem::take(&mut self.input));
+                    self.worker
+                        .buffers
+                        .put_input(std::mem::take(&mut self.input));
                 }
                 if call == Call::Messages {
                     return Poll::Ready(Ok(Event::Messages));

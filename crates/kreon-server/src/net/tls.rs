@@ -23,11 +23,16 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor> {
     if certificates.is_empty() {
         return Err(wrong(&files.certificates, &"no certificate"));
     }
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| wrong(&files.key, &error))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| wrong(&files.key, &error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .and_then(|builder| {
+            builder
+                .with_no_client_auth()
+                .with_single_cert(certificates, key)
+        })
         .map_err(|error| wrong(&files.certificates, &error))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -84,7 +84,11 @@ impl Connection {
         self.answered.push(Answered {
             command,
             took,
-            outcome: if has_failed { Outcome::Failed } else { Outcome::Done },
+            outcome: if has_failed {
+                Outcome::Failed
+            } else {
+                Outcome::Done
+            },
         });
         // A password changes them.
         if command.flags.has(Flags::NO_AUTH) {
@@ -118,7 +122,9 @@ impl Connection {
     /// Runs a command that may wait for other clients. Earlier replies are sent first.
     async fn wait_for(&mut self, command: &'static Command) -> Result<Answer, End> {
         self.flush().await?;
-        self.entry.is_waiting.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.entry
+            .is_waiting
+            .store(true, std::sync::atomic::Ordering::Relaxed);
         let Self {
             session,
             args,
@@ -136,7 +142,9 @@ impl Connection {
             poll_given_up(entry, stream, input, worker.is_ending(), context).map(Err)
         });
         let answer = answer.await;
-        entry.is_waiting.store(false, std::sync::atomic::Ordering::Relaxed);
+        entry
+            .is_waiting
+            .store(false, std::sync::atomic::Ordering::Relaxed);
         answer
     }
 }

@@ -69,11 +69,7 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(
-        shared: &Arc<Shared>,
-        thread: usize,
-        tls: Option<TlsAcceptor>,
-    ) -> Rc<Self> {
+    pub(crate) fn new(shared: &Arc<Shared>, thread: usize, tls: Option<TlsAcceptor>) -> Rc<Self> {
         Rc::new(Self {
             shared: Arc::clone(shared),
             recorder: shared.recorders.of(thread),

@@ -93,7 +93,10 @@ pub(super) fn memory_classes(store: &kreon::Stats) -> Value {
         ("leaves", memory.leaf_bytes),
         ("log", memory.log_page_bytes + memory.log_buffer_bytes),
         ("records", memory.record_bytes),
-        ("other", memory.table_bytes + memory.collector_bytes + memory.scan_bytes),
+        (
+            "other",
+            memory.table_bytes + memory.collector_bytes + memory.scan_bytes,
+        ),
         ("free", memory.free_frame_bytes + memory.spare_bytes),
     ];
     let classes = classes.map(|(name, bytes)| (name.to_owned(), bytes.into()));

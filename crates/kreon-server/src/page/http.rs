@@ -86,10 +86,22 @@ async fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     let path = path(&mut stream).await?;
     let (code, kind, body) = match path.as_deref() {
         Some("/") => ("200 OK", "text/html; charset=utf-8", PAGE.to_owned()),
-        Some("/metrics") => ("200 OK", "text/plain; version=0.0.4", figures::metrics(shared)),
-        Some("/status.json") => ("200 OK", "application/json", figures::json(shared).to_string()),
+        Some("/metrics") => (
+            "200 OK",
+            "text/plain; version=0.0.4",
+            figures::metrics(shared),
+        ),
+        Some("/status.json") => (
+            "200 OK",
+            "application/json",
+            figures::json(shared).to_string(),
+        ),
         Some(_) => ("404 Not Found", "text/plain", "not found\n".to_owned()),
-        None => ("400 Bad Request", "text/plain", "only GET is understood\n".to_owned()),
+        None => (
+            "400 Bad Request",
+            "text/plain",
+            "only GET is understood\n".to_owned(),
+        ),
     };
     let head = format!(
         "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
@@ -111,7 +123,10 @@ async fn path(stream: &mut TcpStream) -> io::Result<Option<String>> {
             return Ok(None);
         }
     }
-    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = request
+        .split(|byte| *byte == b'\r')
+        .next()
+        .unwrap_or_default();
     let mut words = str::from_utf8(line).unwrap_or_default().split(' ');
     let (method, target) = (words.next(), words.next());
     let path = target.and_then(|target| target.split('?').next());

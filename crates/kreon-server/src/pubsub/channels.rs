@@ -10,7 +10,6 @@ use parking_lot::RwLock;
 use crate::clients::{ClientEntry, Message};
 use crate::command::glob_matches;
 
-
 type Subscribers = HashMap<u64, Arc<ClientEntry>>;
 
 /// Who subscribed to what. Publishers share the lock; subscriptions take it for themselves.
@@ -109,7 +108,12 @@ impl Channels {
     /// The channels with subscribers, those that match `pattern` if one is given.
     pub(crate) fn names(&self, pattern: Option<&Bytes>) -> Vec<Bytes> {
         let matches = |name: &&Bytes| pattern.is_none_or(|pattern| glob_matches(pattern, name));
-        self.by_name.read().keys().filter(matches).cloned().collect()
+        self.by_name
+            .read()
+            .keys()
+            .filter(matches)
+            .cloned()
+            .collect()
     }
 
     /// How many subscribed to a channel by its name.
@@ -142,13 +146,21 @@ mod tests {
         assert!(channels.subscribe_pattern(&pattern, &one));
         assert!(channels.subscribe(&"other".into(), &two));
         assert_eq!(channels.publish(&news, &payload), 2);
-        let patterns: Vec<_> = one.mailbox.take().into_iter().map(|message| message.pattern).collect();
+        let patterns: Vec<_> = one
+            .mailbox
+            .take()
+            .into_iter()
+            .map(|message| message.pattern)
+            .collect();
         assert_eq!(patterns, [None, Some(pattern.clone())]);
         assert!(two.mailbox.take().is_empty());
         channels.unsubscribe(&news, 1);
         channels.unsubscribe_pattern(&pattern, 1);
         assert_eq!(channels.publish(&news, &payload), 0);
         assert_eq!(channels.names(None), ["other"]);
-        assert_eq!((channels.patterns(), channels.subscribers(&"other".into())), (0, 1));
+        assert_eq!(
+            (channels.patterns(), channels.subscribers(&"other".into())),
+            (0, 1)
+        );
     }
 }

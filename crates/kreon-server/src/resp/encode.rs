@@ -101,7 +101,13 @@ pub(crate) fn push_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
 fn push_text(out: &mut Vec<u8>, kind: u8, text: &str) {
     out.push(kind);
     let bytes = text.bytes();
-    out.extend(bytes.map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+    out.extend(bytes.map(|byte| {
+        if matches!(byte, b'\r' | b'\n') {
+            b' '
+        } else {
+            byte
+        }
+    }));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -150,7 +156,11 @@ mod tests {
             (Reply::Ok, "+OK\r\n", "+OK\r\n"),
             (Reply::Nil, "$-1\r\n", "_\r\n"),
             (Reply::NilArray, "*-1\r\n", "_\r\n"),
-            (Reply::Int(i64::MIN), ":-9223372036854775808\r\n", ":-9223372036854775808\r\n"),
+            (
+                Reply::Int(i64::MIN),
+                ":-9223372036854775808\r\n",
+                ":-9223372036854775808\r\n",
+            ),
             (Reply::Int(9), ":9\r\n", ":9\r\n"),
             (Reply::Int(10), ":10\r\n", ":10\r\n"),
             (Reply::Double(1.5), "$3\r\n1.5\r\n", ",1.5\r\n"),
@@ -158,9 +168,21 @@ mod tests {
             (Reply::Simple("PONG"), "+PONG\r\n", "+PONG\r\n"),
             (bulk("ab"), "$2\r\nab\r\n", "$2\r\nab\r\n"),
             (Reply::Text("ab".into()), "$2\r\nab\r\n", "=6\r\ntxt:ab\r\n"),
-            (Reply::Array(vec![item(), Reply::Nil]), "*2\r\n:1\r\n$-1\r\n", "*2\r\n:1\r\n_\r\n"),
-            (Reply::Map(vec![(bulk("a"), item())]), "*2\r\n$1\r\na\r\n:1\r\n", "%1\r\n$1\r\na\r\n:1\r\n"),
-            (Reply::Pairs(vec![(bulk("a"), item())]), "*2\r\n$1\r\na\r\n:1\r\n", "*1\r\n*2\r\n$1\r\na\r\n:1\r\n"),
+            (
+                Reply::Array(vec![item(), Reply::Nil]),
+                "*2\r\n:1\r\n$-1\r\n",
+                "*2\r\n:1\r\n_\r\n",
+            ),
+            (
+                Reply::Map(vec![(bulk("a"), item())]),
+                "*2\r\n$1\r\na\r\n:1\r\n",
+                "%1\r\n$1\r\na\r\n:1\r\n",
+            ),
+            (
+                Reply::Pairs(vec![(bulk("a"), item())]),
+                "*2\r\n$1\r\na\r\n:1\r\n",
+                "*1\r\n*2\r\n$1\r\na\r\n:1\r\n",
+            ),
             (Reply::Set(vec![item()]), "*1\r\n:1\r\n", "~1\r\n:1\r\n"),
             (Reply::Push(vec![item()]), "*1\r\n:1\r\n", ">1\r\n:1\r\n"),
         ] {

@@ -248,11 +248,7 @@ impl Parser {
     }
 
     /// A request of one line.
-    fn inline(
-        &mut self,
-        input: &mut BytesMut,
-        args: &mut Vec<Bytes>,
-    ) -> Result<Parsed, Violation> {
+    fn inline(&mut self, input: &mut BytesMut, args: &mut Vec<Bytes>) -> Result<Parsed, Violation> {
         // What was looked at before holds no line end.
         let unseen = input.get(self.at..).unwrap_or_default();
         let Some(end) = unseen.iter().position(|byte| *byte == b'\n') else {
@@ -278,11 +274,7 @@ impl Parser {
 }
 
 /// The number in the line at `at`, and where the next line begins. None: the line is unfinished.
-fn number(
-    input: &[u8],
-    at: usize,
-    wrong: Violation,
-) -> Result<Option<(i64, usize)>, Violation> {
+fn number(input: &[u8], at: usize, wrong: Violation) -> Result<Option<(i64, usize)>, Violation> {
     let line = input.get(at..).unwrap_or_default();
     let (is_negative, digits_at) = match line.first() {
         Some(b'-') => (true, 1),
@@ -293,7 +285,9 @@ fn number(
         match byte {
             b'0'..=b'9' => {
                 let digit = i64::from(byte - b'0');
-                let longer = number.checked_mul(10).and_then(|ten| ten.checked_add(digit));
+                let longer = number
+                    .checked_mul(10)
+                    .and_then(|ten| ten.checked_add(digit));
                 number = longer.ok_or(wrong)?;
             }
             b'\r' if place > digits_at => {
@@ -348,7 +342,10 @@ mod tests {
 
     fn words(requests: &[&[&str]]) -> Requests {
         let words = |request: &&[&str]| request.iter().map(|word| word.as_bytes().to_vec());
-        requests.iter().map(|request| words(request).collect()).collect()
+        requests
+            .iter()
+            .map(|request| words(request).collect())
+            .collect()
     }
 
     #[test]
@@ -399,7 +396,10 @@ mod tests {
     fn a_number_or_a_line_that_never_ends_is_refused() {
         let zeroes = [b"*".as_slice(), &[b'0'; 64]].concat();
         assert_eq!(parse(&zeroes), Err(Violation::ArgsCount));
-        assert_eq!(parse(&vec![b'a'; LINE_BYTES_MAX + 1]), Err(Violation::LongLine));
+        assert_eq!(
+            parse(&vec![b'a'; LINE_BYTES_MAX + 1]),
+            Err(Violation::LongLine)
+        );
         assert_eq!(parse(&vec![b'a'; LINE_BYTES_MAX]), Ok(vec![]));
     }
 
@@ -420,9 +420,15 @@ mod tests {
             request_bytes_max: 30,
             ..LIMITS
         };
-        let short = parse_pieces([b"*2\r\n$3\r\nabc\r\n$3\r\nabc\r\n".as_slice()].into_iter(), limits);
+        let short = parse_pieces(
+            [b"*2\r\n$3\r\nabc\r\n$3\r\nabc\r\n".as_slice()].into_iter(),
+            limits,
+        );
         assert_eq!(short.unwrap().len(), 1);
-        let long = parse_pieces([b"*2\r\n$9\r\nabcdefghi\r\n$9\r\n".as_slice()].into_iter(), limits);
+        let long = parse_pieces(
+            [b"*2\r\n$9\r\nabcdefghi\r\n$9\r\n".as_slice()].into_iter(),
+            limits,
+        );
         assert_eq!(long, Err(Violation::LongRequest));
     }
 
@@ -430,7 +436,10 @@ mod tests {
     fn who_gave_no_password_may_send_little() {
         let parse = |text: &[u8]| parse_pieces([text].into_iter(), RequestLimits::UNAUTHENTICATED);
         assert_eq!(parse(b"*11\r\n"), Err(Violation::UnauthenticatedArgs));
-        assert_eq!(parse(b"*1\r\n$16385\r\n"), Err(Violation::UnauthenticatedBulk));
+        assert_eq!(
+            parse(b"*1\r\n$16385\r\n"),
+            Err(Violation::UnauthenticatedBulk)
+        );
         assert_eq!(parse(b"*2\r\n$4\r\nAUTH\r\n$1\r\np\r\n").unwrap().len(), 1);
     }
 }

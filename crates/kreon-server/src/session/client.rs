@@ -73,7 +73,9 @@ impl Session {
             b"lib-ver" => &mut library.1,
             _ => {
                 let what = String::from_utf8_lossy(what);
-                return Err(CommandError::of(format!("ERR Unrecognized option '{what}'")));
+                return Err(CommandError::of(format!(
+                    "ERR Unrecognized option '{what}'"
+                )));
             }
         };
         *field = printable(text).ok_or(CommandError::new(
@@ -125,7 +127,9 @@ pub(super) fn kind_of(text: &[u8]) -> Result<Option<ClientKind>, CommandError> {
         b"master" | b"replica" | b"slave" => Ok(None),
         other => {
             let other = String::from_utf8_lossy(other);
-            Err(CommandError::of(format!("ERR Unknown client type '{other}'")))
+            Err(CommandError::of(format!(
+                "ERR Unknown client type '{other}'"
+            )))
         }
     }
 }

@@ -59,7 +59,9 @@ impl Session {
     async fn run_single(&mut self, command: &'static Command, args: &[Bytes]) -> Reply {
         match command.id {
             Id::Ping => self.ping(args),
-            Id::Echo => args.get(1).map_or(Reply::Nil, |text| Reply::Bulk(text.clone())),
+            Id::Echo => args
+                .get(1)
+                .map_or(Reply::Nil, |text| Reply::Bulk(text.clone())),
             Id::Select => self.select(args),
             Id::Auth => self.auth(args),
             Id::Hello => self.hello(args),
@@ -101,7 +103,9 @@ impl Session {
     fn select(&self, args: &[Bytes]) -> Reply {
         let index = args.get(1).and_then(|arg| str::from_utf8(arg).ok());
         match index.and_then(|index| index.parse::<i64>().ok()) {
-            None => Reply::Error(CommandError::new("ERR value is not an integer or out of range")),
+            None => Reply::Error(CommandError::new(
+                "ERR value is not an integer or out of range",
+            )),
             Some(index) => match usize::try_from(index) {
                 Ok(index) if index < self.shared.keyspace.databases() => {
                     self.client.db.set(index);
@@ -136,7 +140,9 @@ fn is_run_within(id: Id) -> bool {
 
 /// `TIME`: seconds and microseconds.
 fn time() -> Reply {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let text = |number: u64| Reply::Bulk(number.to_string().into());
     Reply::Array(vec![text(now.as_secs()), text(now.subsec_micros().into())])
 }

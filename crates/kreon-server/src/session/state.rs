@@ -122,8 +122,13 @@ impl Session {
     pub(crate) fn show(&self, command: Option<&'static Command>) {
         let entry = &self.entry;
         entry.db.store(self.client.db.get(), Ordering::Relaxed);
-        entry.resp.store(self.version.number() as u32, Ordering::Relaxed);
-        let queued = self.transaction.as_ref().map_or(-1, |open| open.len() as i64);
+        entry
+            .resp
+            .store(self.version.number() as u32, Ordering::Relaxed);
+        let queued = self
+            .transaction
+            .as_ref()
+            .map_or(-1, |open| open.len() as i64);
         entry.queued.store(queued, Ordering::Relaxed);
         if let Some(command) = command {
             *entry.command.lock() = command.name;

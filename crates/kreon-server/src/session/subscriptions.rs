@@ -40,7 +40,10 @@ impl Session {
 
     pub(super) fn subscribe_patterns(&mut self, args: &[Bytes]) -> Answer {
         self.add(args, "psubscribe", |session, name| {
-            session.shared.channels.subscribe_pattern(name, &session.entry);
+            session
+                .shared
+                .channels
+                .subscribe_pattern(name, &session.entry);
             session.subscriptions.patterns.insert(name.clone());
         })
     }
@@ -156,11 +159,20 @@ fn told(kind: &'static str, name: Option<Bytes>, count: i64) -> Reply {
 
 /// A message as it is sent.
 pub(crate) fn push_of(message: Message) -> Reply {
-    let Message { pattern, channel, payload } = message;
+    let Message {
+        pattern,
+        channel,
+        payload,
+    } = message;
     let (channel, payload) = (Reply::Bulk(channel), Reply::Bulk(payload));
     Reply::Push(match pattern {
         Some(pattern) => {
-            vec![Reply::constant("pmessage"), Reply::Bulk(pattern), channel, payload]
+            vec![
+                Reply::constant("pmessage"),
+                Reply::Bulk(pattern),
+                channel,
+                payload,
+            ]
         }
         None => vec![Reply::constant("message"), channel, payload],
     })

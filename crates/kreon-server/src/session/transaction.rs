@@ -55,7 +55,9 @@ impl Session {
         };
         if command.flags.has(Flags::NO_MULTI) {
             transaction.spoil();
-            return Reply::Error(CommandError::new("ERR Command not allowed inside a transaction"));
+            return Reply::Error(CommandError::new(
+                "ERR Command not allowed inside a transaction",
+            ));
         }
         let bytes: usize = args.iter().map(|arg| arg.len() + ARG_BYTES).sum();
         if transaction.bytes + bytes > bytes_max {
@@ -99,7 +101,10 @@ impl Session {
         let keys = args.iter().skip(1).map(|key| Bytes::copy_from_slice(key));
         let keys: Vec<Bytes> = keys.collect();
         let keyspace = &self.shared.keyspace;
-        match keyspace.watch(&self.client, &mut self.watching, &keys).await {
+        match keyspace
+            .watch(&self.client, &mut self.watching, &keys)
+            .await
+        {
             Ok(()) => {
                 self.entry.watched.fetch_add(keys.len(), Ordering::Relaxed);
                 Reply::Ok
@@ -131,9 +136,13 @@ impl Session {
     /// Commands on data run as one; then the others in their order, so that a message is published after what it tells of
     /// has happened.
     async fn run_all(&mut self, queued: Vec<Queued>) -> Reply {
-        let order: Vec<bool> = queued.iter().map(|(command, _)| is_on_data(command)).collect();
-        let (on_data, others): (Vec<Queued>, Vec<Queued>) =
-            queued.into_iter().partition(|(command, _)| is_on_data(command));
+        let order: Vec<bool> = queued
+            .iter()
+            .map(|(command, _)| is_on_data(command))
+            .collect();
+        let (on_data, others): (Vec<Queued>, Vec<Queued>) = queued
+            .into_iter()
+            .partition(|(command, _)| is_on_data(command));
         let keyspace = &self.shared.keyspace;
         let reply = execute_all(keyspace, &self.client, &on_data, &self.watching).await;
         let Reply::Array(of_data) = reply else {

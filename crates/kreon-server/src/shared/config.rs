@@ -15,7 +15,10 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let idle_s = settings.limits.idle_max.map_or(0, |time| time.as_secs().max(1));
+        let idle_s = settings
+            .limits
+            .idle_max
+            .map_or(0, |time| time.as_secs().max(1));
         Self {
             clients_max: settings.limits.clients_max.into(),
             idle_s: idle_s.into(),

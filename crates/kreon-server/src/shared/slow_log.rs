@@ -84,14 +84,23 @@ impl SlowLog {
 
 /// Copies, as Redis shortens them.
 fn shortened(args: &[Bytes]) -> Vec<Bytes> {
-    let kept = if args.len() > ARGS_MAX { ARGS_MAX - 1 } else { args.len() };
-    let shortened = args.iter().take(kept).map(|arg| match arg.get(..ARG_BYTES_MAX) {
-        Some(head) if arg.len() > ARG_BYTES_MAX => {
-            let more = arg.len() - ARG_BYTES_MAX;
-            [head, format!("... ({more} more bytes)").as_bytes()].concat().into()
-        }
-        _ => Bytes::copy_from_slice(arg),
-    });
+    let kept = if args.len() > ARGS_MAX {
+        ARGS_MAX - 1
+    } else {
+        args.len()
+    };
+    let shortened = args
+        .iter()
+        .take(kept)
+        .map(|arg| match arg.get(..ARG_BYTES_MAX) {
+            Some(head) if arg.len() > ARG_BYTES_MAX => {
+                let more = arg.len() - ARG_BYTES_MAX;
+                [head, format!("... ({more} more bytes)").as_bytes()]
+                    .concat()
+                    .into()
+            }
+            _ => Bytes::copy_from_slice(arg),
+        });
     let mut shortened: Vec<Bytes> = shortened.collect();
     if args.len() > kept {
         shortened.push(format!("... ({} more arguments)", args.len() - kept).into());
@@ -126,7 +135,10 @@ mod tests {
         assert_eq!(ids, [2, 1]);
         log.push(command(vec![vec![b'x'; 130].into(); 40]));
         let args = &log.last(1)[0].args;
-        assert_eq!((args.len(), args[31].as_ref()), (32, b"... (9 more arguments)".as_slice()));
+        assert_eq!(
+            (args.len(), args[31].as_ref()),
+            (32, b"... (9 more arguments)".as_slice())
+        );
         assert!(args[0].ends_with(b"... (2 more bytes)"));
     }
 }

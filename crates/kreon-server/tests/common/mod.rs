@@ -57,7 +57,10 @@ pub fn settings() -> Settings {
 }
 
 pub fn start(path: &std::path::Path, settings: Settings) -> Server {
-    let store = kreon::Store::options().memory_bytes(16 << 20).open(path).unwrap();
+    let store = kreon::Store::options()
+        .memory_bytes(16 << 20)
+        .open(path)
+        .unwrap();
     Server::start(store, settings).unwrap()
 }
 
@@ -143,7 +146,12 @@ pub fn request(words: &[&[u8]]) -> Vec<u8> {
 /// Length of the reply in front of `bytes`, if all of it is there.
 fn reply_len(bytes: &[u8]) -> Option<usize> {
     let line = bytes.windows(2).position(|end| end == b"\r\n")? + 2;
-    let number = || str::from_utf8(&bytes[1..line - 2]).unwrap().parse::<i64>().unwrap();
+    let number = || {
+        str::from_utf8(&bytes[1..line - 2])
+            .unwrap()
+            .parse::<i64>()
+            .unwrap()
+    };
     match bytes[0] {
         b'$' | b'=' if number() < 0 => Some(line),
         b'$' | b'=' => {
@@ -151,7 +159,11 @@ fn reply_len(bytes: &[u8]) -> Option<usize> {
             (bytes.len() >= len).then_some(len)
         }
         b'*' | b'~' | b'>' | b'%' => {
-            let items = if bytes[0] == b'%' { 2 * number() } else { number() };
+            let items = if bytes[0] == b'%' {
+                2 * number()
+            } else {
+                number()
+            };
             let mut len = line;
             for _ in 0..items.max(0) {
                 len += reply_len(&bytes[len..])?;
