@@ -1,6 +1,7 @@
 //! Gets that came together and wait for the device: all of them are in flight at once.
 
 use std::future::poll_fn;
+use std::mem;
 use std::pin::pin;
 use std::task::Poll;
 
@@ -29,28 +30,31 @@ impl Connection {
             ..
         } = self;
         let (keyspace, client) = (&worker.shared.keyspace, &session.client);
-        let first_args = std::mem::take(args);
-        let mut first = pin!(execute(keyspace, client, command, &first_args));
-        let at_once = poll_fn(|context| Poll::Ready(first.as_mut().poll(context))).await;
-        if let Poll::Ready(reply) = at_once {
-            *args = first_args;
-            return (reply, Vec::new());
-        }
-        let mut more: Vec<Vec<Bytes>> = Vec::new();
-        while more.len() + 1 < TOGETHER_MAX {
-            match parser.next(input, args) {
-                Ok(Parsed::Request) if is_get(args) => more.push(std::mem::take(args)),
-                Ok(Parsed::Incomplete { .. }) => break,
-                other => {
-                    *ahead = Some(other);
-                    break;
+        let mut behind = Vec::new();
+        let replies = {
+            let mut first = pin!(execute(keyspace, client, command, args));
+            let at_once = poll_fn(|context| Poll::Ready(first.as_mut().poll(context))).await;
+            if let Poll::Ready(reply) = at_once {
+                return (reply, Vec::new());
+            }
+            let mut more: Vec<Vec<Bytes>> = Vec::new();
+            while more.len() + 1 < TOGETHER_MAX {
+                match parser.next(input, &mut behind) {
+                    Ok(Parsed::Request) if is_get(&behind) => more.push(mem::take(&mut behind)),
+                    Ok(Parsed::Incomplete { .. }) => break,
+                    other => {
+                        *ahead = Some(other);
+                        break;
+                    }
                 }
             }
-        }
-        let more = more
-            .iter()
-            .map(|args| execute(keyspace, client, command, args));
-        join(first, join_all(more)).await
+            let more = more
+                .iter()
+                .map(|args| execute(keyspace, client, command, args));
+            join(first, join_all(more)).await
+        };
+        *args = behind;
+        replies
     }
 }
 

@@ -73,14 +73,14 @@ impl Connection {
         };
         if command.id == Id::Get && !self.session.is_in_transaction() {
             let (reply, more) = self.get(command).await;
-            let is_alone = more.is_empty();
             let took = lap(begun);
             for reply in iter::once(reply).chain(more) {
                 self.reply(&reply);
                 self.note(command, took, matches!(reply, Reply::Error(_)));
             }
-            if is_alone {
-                self.note_slow(command, took);
+            self.note_slow(command, took);
+            // Unless the next request is there already.
+            if self.ahead.is_none() {
                 self.args.clear();
             }
             return Ok(Some(command));
