@@ -78,9 +78,9 @@ impl Connection {
                 self.reply(&reply);
                 self.note(command, took, matches!(reply, Reply::Error(_)));
             }
-            self.note_slow(command, took);
             // Unless the next request is there already.
             if self.ahead.is_none() {
+                self.note_slow(command, took);
                 self.args.clear();
             }
             return Ok(Some(command));
@@ -133,7 +133,8 @@ impl Connection {
     fn note_slow(&self, command: &'static Command, took: Duration) {
         let slow_log = &self.worker.shared.slow_log;
         // Their time is that of others.
-        if slow_log.takes(took) && !command.flags.has(Flags::BLOCKING) {
+        let is_kept = !self.args.is_empty() && !command.flags.has(Flags::BLOCKING);
+        if is_kept && slow_log.takes(took) {
             slow_log.push(SlowCommand {
                 id: 0,
                 at_s: unix_s(),
