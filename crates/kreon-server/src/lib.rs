@@ -6,6 +6,8 @@
 mod admin;
 mod clients;
 mod command;
+#[doc(hidden)]
+pub mod fuzzing;
 mod keyspace;
 mod metrics;
 mod net;

@@ -4,7 +4,7 @@ mod common;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::{PATIENCE, Running, Wire, eventually, request};
 

@@ -1,9 +1,14 @@
 //! Arguments of commands.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::keyspace::Failure;
 use crate::reply::CommandError;
+
+/// Longest wait, in seconds; longer ones are for ever.
+const WAIT_SECONDS_MAX: f64 = 1e9;
 
 pub(super) const SYNTAX: CommandError = CommandError::new("ERR syntax error");
 pub(super) const NOT_INTEGER: CommandError =
@@ -95,6 +100,24 @@ pub(super) fn window(start: i64, stop: i64, len: u64) -> (u64, u64) {
     match stop >= start {
         true => (start.unsigned_abs(), (stop - start).unsigned_abs() + 1),
         false => (0, 0),
+    }
+}
+
+/// How long to wait at most: the last argument, in seconds. `None`: for ever.
+///
+/// # Errors
+/// It is no number, or below zero.
+pub(super) fn wait_time(args: &[Bytes]) -> Result<Option<Duration>, CommandError> {
+    let not_float = CommandError::new("ERR timeout is not a float or out of range");
+    let seconds = args.last().and_then(|argument| parse_float(argument));
+    match seconds {
+        None => Err(not_float),
+        Some(seconds) if seconds.is_infinite() => Err(not_float),
+        Some(..0.0) => Err(CommandError::new("ERR timeout is negative")),
+        Some(0.0) => Ok(None),
+        Some(seconds) if seconds > WAIT_SECONDS_MAX => Ok(None),
+        // Never nothing at all: that would be for ever.
+        Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
     }
 }
 

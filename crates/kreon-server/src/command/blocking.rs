@@ -1,21 +1,17 @@
 //! Commands that wait for other clients: `BLPOP`, `BRPOP`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::timeout;
 
-use super::args::parse_float;
+use super::args::wait_time;
 use super::execute::{Run, apply, aside, stripes};
 use super::{Command, Id};
 use crate::keyspace::{
     Access, Client, DbKey, End, Epoch, Failure, Held, Keyspace, Source, Waiting,
 };
-use crate::reply::{CommandError, Reply};
-
-/// Longest wait, in seconds; longer ones are for ever.
-const WAIT_SECONDS_MAX: f64 = 1e9;
+use crate::reply::Reply;
 
 /// Runs the command; if there is nothing to take, waits until somebody gives it or the time is over.
 ///
@@ -60,7 +56,10 @@ pub(super) async fn wait(
             client.rests_on(epoch);
             return Ok(reply);
         }
-        Taken::Place(place) => place,
+        Taken::Place(place, epoch) => {
+            client.rests_on(epoch);
+            place
+        }
     };
     let served = match time {
         None => place.served().await,
@@ -91,7 +90,7 @@ struct Attempt {
 enum Taken {
     Reply(Reply, Epoch),
     /// All lists were empty.
-    Place(Waiting),
+    Place(Waiting, Epoch),
 }
 
 impl Attempt {
@@ -101,24 +100,12 @@ impl Attempt {
         let reply = (self.run)(&mut access, &self.args)?;
         if reply == Reply::NilArray {
             let place = keyspace.waiters().wait(self.keys.clone(), self.end);
-            return Ok(Taken::Place(place));
+            return Ok(Taken::Place(
+                place,
+                keyspace.epochs().seen(self.held.stripes()),
+            ));
         }
         let (_, epoch) = apply(keyspace, access, &self.held)?;
         Ok(Taken::Reply(reply, epoch))
-    }
-}
-
-/// The last argument, in seconds; 0 is for ever.
-fn wait_time(args: &[Bytes]) -> Result<Option<Duration>, CommandError> {
-    let not_float = CommandError::new("ERR timeout is not a float or out of range");
-    let seconds = args.last().and_then(|argument| parse_float(argument));
-    match seconds {
-        None => Err(not_float),
-        Some(seconds) if seconds.is_infinite() => Err(not_float),
-        Some(..0.0) => Err(CommandError::new("ERR timeout is negative")),
-        Some(0.0) => Ok(None),
-        Some(seconds) if seconds > WAIT_SECONDS_MAX => Ok(None),
-        // Never nothing at all: that would be for ever.
-        Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
     }
 }

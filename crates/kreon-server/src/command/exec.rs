@@ -53,7 +53,10 @@ pub(crate) async fn execute_all(
             client.rests_on(epoch);
             Reply::Array(replies)
         }
-        Err(failure) => Reply::Error(failure.into_error()),
+        Err(failure) => {
+            client.rests_on(keyspace.epochs().all_seen());
+            Reply::Error(failure.into_error())
+        }
     }
 }
 

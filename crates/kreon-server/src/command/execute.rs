@@ -11,11 +11,8 @@ use kreon::Value;
 use tokio::task::spawn_blocking;
 
 use super::bodies::{Body, body};
-use super::{Command, Id, blocking, serving};
-use crate::keyspace::{
-    Access, Client, Effects, Epoch, Failure, Held, Keyspace, STRING, Source, Stripes, Text,
-    record_key,
-};
+use super::{Command, Id, blocking, plain, serving};
+use crate::keyspace::{Access, Client, Effects, Epoch, Failure, Held, Keyspace, Source, Stripes};
 use crate::reply::{CommandError, Reply};
 
 /// The function of a command. `args` begin with the name; their number was checked.
@@ -37,7 +34,7 @@ pub(crate) async fn execute(
     let outcome = match body(command.id) {
         Body::Read(run) => {
             if let (Id::Get, [_, key]) = (command.id, args)
-                && let Some(found) = get(keyspace, client, key).await
+                && let Some(found) = plain::get(keyspace, client, key).await
             {
                 return found;
             }
@@ -46,7 +43,16 @@ pub(crate) async fn execute(
         Body::Write(run) => {
             let stripes = stripes(keyspace, client.db.get(), command, args);
             let held = keyspace.locks().alone(stripes).await;
-            write(keyspace, client, run, args, held).await
+            if let (Id::Set, [_, key, value]) = (command.id, args)
+                && let Some(set) = plain::set(keyspace, client.db.get(), [key, value], &held)
+            {
+                set.map(|epoch| {
+                    client.rests_on(epoch);
+                    Reply::Ok
+                })
+            } else {
+                write(keyspace, client, run, args, held).await
+            }
         }
         Body::Wait(run) => blocking::wait(keyspace, client, command, run, args).await,
         Body::Session => Err(unknown(command).into()),
@@ -56,26 +62,6 @@ pub(crate) async fn execute(
 
 pub(super) fn unknown(command: &Command) -> CommandError {
     CommandError::of(format!("ERR '{}' is no command on data", command.name))
-}
-
-/// A plain `GET` of a string: one record, so it needs no lock and waits for the device without a thread. `None` if there is
-/// no string: then another look decides whether there is a collection.
-async fn get(keyspace: &Keyspace, client: &Client, key: &Bytes) -> Option<Reply> {
-    let db = client.db.get();
-    let database = keyspace.database(db).ok()?;
-    let found = database.region.get_async(record_key(STRING, key)).await;
-    let reply = match found {
-        Err(error) => return Some(Reply::Error(Failure::from(error).into_error())),
-        Ok(None) if database.has_collections() => return None,
-        Ok(None) => Reply::Nil,
-        Ok(Some(record)) => {
-            let (value, skip) = Text::decode(record)?.into_parts();
-            Reply::Value { value, skip }
-        }
-    };
-    let stripe = keyspace.locks().stripe(db, key);
-    client.rests_on(keyspace.epochs().seen(&Stripes::One(stripe)));
-    Some(reply)
 }
 
 /// The stripes of the keys of a command; all for one that may write any key.
@@ -183,7 +169,7 @@ pub(super) async fn write(
             }
         }
     };
-    let (reply, epoch) = outcome?;
+    let (reply, epoch) = outcome.inspect_err(|_| client.rests_on(keyspace.epochs().all_seen()))?;
     client.rests_on(epoch);
     Ok(reply)
 }

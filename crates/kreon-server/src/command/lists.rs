@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use kreon::Value;
 
-use super::args::{SYNTAX, arg, count, integer, rest, window};
+use super::args::{SYNTAX, arg, count, integer, rest, wait_time, window};
 use crate::keyspace::{Access, Collection, End, Failure, Kind, element_key, index_bytes};
 use crate::reply::{CommandError, Reply};
 
@@ -197,10 +197,10 @@ fn offset(list: &Collection, index: i64) -> Option<u64> {
 }
 
 pub(super) fn lindex(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
-    let index = integer(args, 2)?;
     let Some(list) = open(access, args)? else {
         return Ok(Reply::Nil);
     };
+    let index = integer(args, 2)?;
     match offset(&list, index) {
         Some(offset) => Ok(Reply::value(element(access, &list, offset)?)),
         None => Ok(Reply::Nil),
@@ -296,6 +296,7 @@ fn close_gaps(
 
 /// `BLPOP` and `BRPOP` without the wait: from the first list that has elements.
 fn pop_any(access: &mut Access<'_>, args: &[Bytes], end: End) -> Outcome {
+    wait_time(args)?;
     let keys = args.len().saturating_sub(1);
     for key in args.get(1..keys).unwrap_or_default() {
         if let Some(list) = access.collection(key, Kind::List)? {

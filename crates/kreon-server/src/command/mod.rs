@@ -13,6 +13,7 @@ mod hashes;
 mod id;
 mod keys;
 mod lists;
+mod plain;
 mod scan;
 mod serving;
 mod sets;

@@ -156,25 +156,25 @@ pub(super) fn getdel(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 
 pub(super) fn getex(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let key = arg(args, 1)?;
-    let deadline = match rest(args, 2) {
-        [] => Deadline::Same,
-        [option] if is(option, "PERSIST") => Deadline::Never,
-        [option, number] => {
-            let unit = Unit::of(option).ok_or(SYNTAX)?;
-            Deadline::parse(access, unit, number, "getex")?
-        }
+    let options = rest(args, 2);
+    let unit = match options {
+        [] => None,
+        [option] if is(option, "PERSIST") => None,
+        [option, _] => Some(Unit::of(option).ok_or(SYNTAX)?),
         _ => return Err(SYNTAX.into()),
     };
     let Some(text) = access.text(key)? else {
         return Ok(Reply::Nil);
     };
-    let is_same = match deadline {
-        Deadline::Never => text.deadline_ms.is_none(),
-        Deadline::Same => true,
-        Deadline::At(_) => false,
-    };
-    if !is_same {
-        put(access, key, text.bytes(), deadline, text.deadline_ms)?;
+    match (unit, options) {
+        (Some(unit), [_, number]) => {
+            let deadline = Deadline::parse(access, unit, number, "getex")?;
+            put(access, key, text.bytes(), deadline, None)?;
+        }
+        (None, [_persist]) if text.deadline_ms.is_some() => {
+            access.write_text(access.db, key, &[text.bytes()], None)?;
+        }
+        _ => (),
     }
     Ok(bulk(Some(text)))
 }

@@ -48,45 +48,60 @@ fn score_bound(text: &[u8]) -> Result<Bound<f64>, Failure> {
     })
 }
 
-/// The elements with scores from `min` to `max`, in the order of scores.
-pub(super) fn by_score(set: &Collection, min: &[u8], max: &[u8]) -> Result<Span, Failure> {
-    let key = |score| element_key(set.head.id, &[SCORE, &score_bytes(score)]);
-    // Behind all members of a score.
-    let after = |score| prefix_end(&key(score)).unwrap_or_default();
-    let mut span = set.elements(SCORE).keys();
-    span.start = Bound::Included(match score_bound(min)? {
-        Bound::Excluded(score) => after(score),
-        Bound::Included(score) => key(score),
-        Bound::Unbounded => return Err(NOT_SCORES.into()),
-    });
-    span.end = Bound::Excluded(match score_bound(max)? {
-        Bound::Excluded(score) => key(score),
-        Bound::Included(score) => after(score),
-        Bound::Unbounded => return Err(NOT_SCORES.into()),
-    });
-    Ok(span)
+/// A range of scores.
+pub(super) struct Scores {
+    min: Bound<f64>,
+    max: Bound<f64>,
 }
 
-/// The elements with members from `min` to `max`, in the order of members. `None` if there can be none.
-fn by_member(set: &Collection, min: &[u8], max: &[u8]) -> Result<Option<Span>, Failure> {
+impl Scores {
+    /// # Errors
+    /// One is no number.
+    pub(super) fn parse(min: &[u8], max: &[u8]) -> Result<Self, Failure> {
+        let (min, max) = (score_bound(min)?, score_bound(max)?);
+        Ok(Self { min, max })
+    }
+
+    /// The elements of `set` with these scores, in their order.
+    pub(super) fn span(&self, set: &Collection) -> Span {
+        let key = |score| element_key(set.head.id, &[SCORE, &score_bytes(score)]);
+        // Behind all members of a score.
+        let after = |score| prefix_end(&key(score)).map_or(Bound::Unbounded, Bound::Included);
+        let mut span = set.elements(SCORE).keys();
+        span.start = match self.min {
+            Bound::Included(score) => Bound::Included(key(score)),
+            Bound::Excluded(score) => after(score),
+            Bound::Unbounded => span.start,
+        };
+        span.end = match self.max {
+            Bound::Included(score) => match after(score) {
+                Bound::Included(end) => Bound::Excluded(end),
+                other => other,
+            },
+            Bound::Excluded(score) => Bound::Excluded(key(score)),
+            Bound::Unbounded => span.end,
+        };
+        span
+    }
+}
+
+/// The elements with members from `min` to `max`, which were checked, in the order of members. `None` if there can be none.
+fn by_member(set: &Collection, min: &[u8], max: &[u8]) -> Option<Span> {
     let mut span = set.elements(MEMBER);
-    let bound = |text: &[u8]| match text {
-        [b'[', member @ ..] => Ok(Bound::Included(element_key(set.head.id, &[MEMBER, member]))),
-        [b'(', member @ ..] => Ok(Bound::Excluded(element_key(set.head.id, &[MEMBER, member]))),
-        [b'-' | b'+'] => Ok(Bound::Unbounded),
-        _ => Err(NOT_MEMBERS),
-    };
-    let (start, end) = (bound(min)?, bound(max)?);
-    if min == b"+" || max == b"-" {
-        return Ok(None);
+    let key = |member: &[u8]| element_key(set.head.id, &[MEMBER, member]);
+    match min {
+        [b'[', member @ ..] => span.start = Bound::Included(key(member)),
+        [b'(', member @ ..] => span.start = Bound::Excluded(key(member)),
+        b"+" => return None,
+        _ => (),
     }
-    if start != Bound::Unbounded {
-        span.start = start;
+    match max {
+        [b'[', member @ ..] => span.end = Bound::Included(key(member)),
+        [b'(', member @ ..] => span.end = Bound::Excluded(key(member)),
+        b"-" => return None,
+        _ => (),
     }
-    if end != Bound::Unbounded {
-        span.end = end;
-    }
-    Ok(Some(span))
+    Some(span)
 }
 
 /// Members and scores of a span by score, from `offset` on, at most `count`.
@@ -219,38 +234,43 @@ impl Options {
     }
 }
 
+/// The parsed ends of a range.
+enum Ends<'a> {
+    Indexes(i64, i64),
+    Scores(Scores),
+    Members(&'a [u8], &'a [u8]),
+}
+
+impl<'a> Ends<'a> {
+    fn parse(args: &'a [Bytes], options: &Options) -> Result<Self, Failure> {
+        let (first, second) = (arg(args, 2)?, arg(args, 3)?);
+        let (min, max) = match options.is_reverse {
+            true => (second, first),
+            false => (first, second),
+        };
+        let is_member = |text: &[u8]| matches!(text, [b'[' | b'(', ..] | [b'-' | b'+']);
+        match options.by {
+            By::Index => Ok(Self::Indexes(integer(args, 2)?, integer(args, 3)?)),
+            By::Score => Ok(Self::Scores(Scores::parse(min, max)?)),
+            By::Member if is_member(min) && is_member(max) => Ok(Self::Members(min, max)),
+            By::Member => Err(NOT_MEMBERS.into()),
+        }
+    }
+}
+
 fn range(access: &mut Access<'_>, args: &[Bytes], options: &Options) -> Outcome {
-    let (first, second) = (arg(args, 2)?, arg(args, 3)?);
-    let (min, max) = match options.is_reverse {
-        true => (second, first),
-        false => (first, second),
-    };
-    let indexes = match options.by {
-        By::Index => (integer(args, 2)?, integer(args, 3)?),
-        By::Score => {
-            score_bound(min)?;
-            score_bound(max)?;
-            (0, 0)
-        }
-        By::Member => {
-            let is_valid = |text: &[u8]| matches!(text, [b'[' | b'(', ..] | [b'-' | b'+']);
-            if !is_valid(min) || !is_valid(max) {
-                return Err(NOT_MEMBERS.into());
-            }
-            (0, 0)
-        }
-    };
+    let ends = Ends::parse(args, options)?;
     let set = access.collection(arg(args, 1)?, Kind::SortedSet)?;
     let (Some(set), Some((offset, count))) = (set, options.window()) else {
         return Ok(Reply::Array(Vec::new()));
     };
-    let found = match options.by {
-        By::Index => by_index(access, &set, indexes, options.is_reverse)?,
-        By::Score => {
-            let span = by_score(&set, min, max)?.reverse(options.is_reverse);
+    let found = match ends {
+        Ends::Indexes(start, stop) => by_index(access, &set, (start, stop), options.is_reverse)?,
+        Ends::Scores(scores) => {
+            let span = scores.span(&set).reverse(options.is_reverse);
             take_scored(access, span, offset, count)?
         }
-        By::Member => match by_member(&set, min, max)? {
+        Ends::Members(min, max) => match by_member(&set, min, max) {
             Some(span) => {
                 let span = span.reverse(options.is_reverse).keys();
                 take_members(access, span, offset, count)?
@@ -296,9 +316,8 @@ pub(super) fn zrangebyscore(access: &mut Access<'_>, args: &[Bytes]) -> Outcome 
 
 pub(super) fn zrevrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let options = Options::parse(args, By::Index, false, true)?;
-    let set = access.collection(arg(args, 1)?, Kind::SortedSet)?;
     let indexes = (integer(args, 2)?, integer(args, 3)?);
-    let Some(set) = set else {
+    let Some(set) = access.collection(arg(args, 1)?, Kind::SortedSet)? else {
         return Ok(Reply::Array(Vec::new()));
     };
     let found = by_index(access, &set, indexes, true)?;

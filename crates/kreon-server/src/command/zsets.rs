@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::args::{NOT_FLOAT, SYNTAX, arg, count, integer, is, parse_float, rest};
-use super::zrange::{MEMBER, SCORE, Scored, by_index, by_score, take_scored};
+use super::zrange::{MEMBER, SCORE, Scored, Scores, by_index, take_scored};
 use crate::keyspace::{Access, Collection, Failure, Kind, element_key, score_bytes, score_of};
 use crate::reply::{CommandError, Reply};
 
@@ -209,27 +209,14 @@ pub(super) fn zcard(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     Ok(number(set.map_or(0, |set| set.head.len)))
 }
 
-/// A set to check arguments with where there is none.
-fn open_or_empty(access: &mut Access<'_>, args: &[Bytes]) -> Result<Collection, Failure> {
-    let set = open(access, args)?;
-    Ok(set.unwrap_or_else(|| Collection {
-        db: access.db,
-        key: Bytes::new(),
-        head: crate::keyspace::Head {
-            kind: Kind::SortedSet,
-            id: 0,
-            deadline_ms: None,
-            first: 0,
-            len: 0,
-        },
-    }))
-}
-
 /// Counts members one by one.
 pub(super) fn zcount(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
-    let set = open_or_empty(access, args)?;
+    let scores = Scores::parse(arg(args, 2)?, arg(args, 3)?)?;
+    let Some(set) = open(access, args)? else {
+        return Ok(Reply::Int(0));
+    };
     let mut count = 0;
-    access.scan(&by_score(&set, arg(args, 2)?, arg(args, 3)?)?, |_, _| {
+    access.scan(&scores.span(&set), |_, _| {
         count += 1;
         true
     })?;
@@ -302,9 +289,11 @@ pub(super) fn zpopmax(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 }
 
 pub(super) fn zremrangebyscore(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
-    let set = open_or_empty(access, args)?;
-    let span = by_score(&set, arg(args, 2)?, arg(args, 3)?)?;
-    let found = take_scored(access, span, 0, usize::MAX)?;
+    let scores = Scores::parse(arg(args, 2)?, arg(args, 3)?)?;
+    let Some(set) = open(access, args)? else {
+        return Ok(Reply::Int(0));
+    };
+    let found = take_scored(access, scores.span(&set), 0, usize::MAX)?;
     remove(access, set, &found)?;
     Ok(number(found.len() as u64))
 }

@@ -21,7 +21,7 @@ pub(crate) use durable::Epoch;
 pub(crate) use failure::Failure;
 pub(crate) use locks::{Held, Stripes};
 pub(crate) use records::{
-    COLLECTION, ELEMENT_PREFIX_BYTES, EXPIRY, Head, Kind, NAME_BYTES_MAX, STRING, Text,
+    COLLECTION, ELEMENT_PREFIX_BYTES, EXPIRY, Head, Kind, NAME_BYTES_MAX, STRING, Text, begin_text,
     element_key, expiry_key, index_bytes, index_of, prefix_end, record_key, score_bytes, score_of,
 };
 pub(crate) use state::{Client, Keyspace, KeyspaceOptions, Persistence};

@@ -12,7 +12,7 @@ use super::stream::Stream;
 use super::worker::Worker;
 use crate::clients::{ClientEntry, Share};
 use crate::metrics::Answered;
-use crate::resp::{Parser, encode};
+use crate::resp::{Parsed, Parser, Violation, encode};
 use crate::session::{Session, push_of};
 
 /// Why a connection ends.
@@ -50,6 +50,8 @@ pub(super) struct Connection {
     pub(super) session: Session,
     pub(super) parser: Parser,
     pub(super) input: BytesMut,
+    /// What was parsed already: a request, with its arguments in `args`, or what is none.
+    pub(super) ahead: Option<Result<Parsed, Violation>>,
     /// Bytes that the request in front of `input` lacks at least.
     pub(super) missing_bytes: usize,
     pub(super) output: Vec<u8>,
@@ -71,6 +73,7 @@ impl Connection {
             parser: Parser::new(session.limits()),
             session,
             input: BytesMut::new(),
+            ahead: None,
             missing_bytes: 0,
             output: Vec::new(),
             args: Vec::new(),

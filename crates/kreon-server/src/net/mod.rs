@@ -2,6 +2,7 @@
 
 mod buffers;
 mod connection;
+mod gets;
 mod listener;
 mod output;
 mod reading;

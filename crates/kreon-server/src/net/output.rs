@@ -14,12 +14,13 @@ use crate::clients::Call;
 const FLUSH_BYTES: usize = 64 << 10;
 
 impl Connection {
-    /// Sends the replies if they are many.
-    pub(super) async fn flush_some(&mut self) -> Result<(), End> {
-        match self.output.len() < FLUSH_BYTES {
-            true => Ok(()),
-            false => self.flush().await,
+    /// Sends the replies if they are many, and says whether it did.
+    pub(super) async fn flush_some(&mut self) -> Result<bool, End> {
+        if self.output.len() < FLUSH_BYTES {
+            return Ok(false);
         }
+        self.flush().await?;
+        Ok(true)
     }
 
     /// Sends all replies, as soon as what they tell is as durable as it must be.

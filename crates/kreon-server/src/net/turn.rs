@@ -1,13 +1,14 @@
 //! A turn: all requests that were read, one after the other.
 
 use std::future::poll_fn;
+use std::iter;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, End};
 use super::reading::poll_given_up;
-use crate::command::{Command, Flags};
+use crate::command::{Command, Flags, Id};
 use crate::metrics::{Answered, Outcome};
 use crate::reply::{CommandError, Reply};
 use crate::resp::{Parsed, encode};
@@ -20,7 +21,11 @@ impl Connection {
         let mut begun = Instant::now();
         let mut last = None;
         loop {
-            match self.parser.next(&mut self.input, &mut self.args) {
+            let parsed = match self.ahead.take() {
+                Some(parsed) => parsed,
+                None => self.parser.next(&mut self.input, &mut self.args),
+            };
+            match parsed {
                 Ok(Parsed::Request) => {}
                 Ok(Parsed::Incomplete { missing_bytes }) => {
                     self.missing_bytes = missing_bytes;
@@ -38,14 +43,17 @@ impl Connection {
                 self.flush().await?;
                 return Err(End::Quit);
             }
-            self.flush_some().await?;
+            if self.flush_some().await? {
+                // What the client takes to read is not the next command's time.
+                begun = Instant::now();
+            }
         }
         self.session.show(last);
         self.mark_active(begun);
         self.flush().await
     }
 
-    /// Answers the request in `args`, which began at `begun`. Afterwards that is the end of it.
+    /// Answers the request in `args`, which began at `begun`, and perhaps some behind it. Afterwards that is the end of them.
     async fn answer(&mut self, begun: &mut Instant) -> Result<Option<&'static Command>, End> {
         let command = match self.session.command(&self.args) {
             Ok(command) => command,
@@ -63,11 +71,24 @@ impl Connection {
                 return Ok(command);
             }
         };
+        if command.id == Id::Get && !self.session.is_in_transaction() {
+            let (reply, more) = self.get(command).await;
+            let took = lap(begun);
+            for reply in iter::once(reply).chain(more) {
+                self.reply(&reply);
+                self.note(command, took, matches!(reply, Reply::Error(_)));
+            }
+            // Unless the next request is there already.
+            if self.ahead.is_none() {
+                self.note_slow(command, took);
+                self.args.clear();
+            }
+            return Ok(Some(command));
+        }
         let answer = match command.flags.has(Flags::BLOCKING) {
             true => self.wait_for(command).await?,
             false => self.session.run(command, &mut self.args).await,
         };
-        let has_failed = matches!(&answer, Answer::One(Reply::Error(_)));
         match &answer {
             Answer::One(reply) => self.reply(reply),
             Answer::Many(replies) => {
@@ -76,25 +97,30 @@ impl Connection {
                 }
             }
         }
-        let now = Instant::now();
-        let took = now.saturating_duration_since(*begun);
-        *begun = now;
+        let took = lap(begun);
         self.note_slow(command, took);
-        self.args.clear();
-        self.answered.push(Answered {
+        self.note(
             command,
             took,
-            outcome: if has_failed {
-                Outcome::Failed
-            } else {
-                Outcome::Done
-            },
-        });
+            matches!(&answer, Answer::One(Reply::Error(_))),
+        );
+        self.args.clear();
         // A password changes them.
         if command.flags.has(Flags::NO_AUTH) {
             self.parser.set_limits(self.session.limits());
         }
         Ok(Some(command))
+    }
+
+    fn note(&mut self, command: &'static Command, took: Duration, has_failed: bool) {
+        self.answered.push(Answered {
+            command,
+            took,
+            outcome: match has_failed {
+                true => Outcome::Failed,
+                false => Outcome::Done,
+            },
+        });
     }
 
     fn reply(&mut self, reply: &Reply) {
@@ -107,7 +133,8 @@ impl Connection {
     fn note_slow(&self, command: &'static Command, took: Duration) {
         let slow_log = &self.worker.shared.slow_log;
         // Their time is that of others.
-        if slow_log.takes(took) && !command.flags.has(Flags::BLOCKING) {
+        let is_kept = !self.args.is_empty() && !command.flags.has(Flags::BLOCKING);
+        if is_kept && slow_log.takes(took) {
             slow_log.push(SlowCommand {
                 id: 0,
                 at_s: unix_s(),
@@ -147,4 +174,10 @@ impl Connection {
             .store(false, std::sync::atomic::Ordering::Relaxed);
         answer
     }
+}
+
+/// The time since `begun`, which becomes now.
+fn lap(begun: &mut Instant) -> Duration {
+    let now = Instant::now();
+    now.saturating_duration_since(std::mem::replace(begun, now))
 }

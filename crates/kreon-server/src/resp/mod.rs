@@ -8,4 +8,4 @@ mod inline;
 mod request;
 
 pub(crate) use encode::{Version, encode};
-pub(crate) use request::{Parsed, Parser, RequestLimits};
+pub(crate) use request::{Parsed, Parser, RequestLimits, Violation};

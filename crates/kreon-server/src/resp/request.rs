@@ -341,11 +341,13 @@ mod tests {
     }
 
     fn words(requests: &[&[&str]]) -> Requests {
-        let words = |request: &&[&str]| request.iter().map(|word| word.as_bytes().to_vec());
-        requests
-            .iter()
-            .map(|request| words(request).collect())
-            .collect()
+        let words = |request: &[&str]| {
+            request
+                .iter()
+                .map(|word| word.as_bytes().to_vec())
+                .collect()
+        };
+        requests.iter().map(|request| words(request)).collect()
     }
 
     #[test]

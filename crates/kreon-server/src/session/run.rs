@@ -14,7 +14,7 @@ use crate::resp::Version;
 #[derive(Debug)]
 pub(crate) enum Answer {
     One(Reply),
-    /// `SUBSCRIBE` and its like answer for each channel; `CLIENT REPLY OFF` not at all.
+    /// `SUBSCRIBE` and its like answer for each channel, `SHUTDOWN` not at all.
     Many(Vec<Reply>),
 }
 
@@ -52,6 +52,11 @@ impl Session {
             Id::Psubscribe => self.subscribe_patterns(args),
             Id::Unsubscribe => self.unsubscribe(args),
             Id::Punsubscribe => self.unsubscribe_patterns(args),
+            Id::Shutdown => match admin::run(&self.shared, &self.client, command, args).await {
+                // Clients take the end of the connection for the success.
+                Reply::Ok => Answer::Many(Vec::new()),
+                error => error.into(),
+            },
             _ => self.run_single(command, args).await.into(),
         }
     }

@@ -59,6 +59,11 @@ impl Session {
         }
     }
 
+    /// Whether commands are queued.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
     /// Bytes that it keeps beyond a turn: the commands of its transaction.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.transaction.as_ref().map_or(0, Transaction::bytes)

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::run::{Answer, is_on_data};
 use super::state::Session;
-use crate::command::{Command, Flags, execute_all};
+use crate::command::{Command, Flags, Id, execute_all};
 use crate::keyspace::Watching;
 use crate::reply::{CommandError, Reply};
 
@@ -133,29 +133,30 @@ impl Session {
         reply
     }
 
-    /// Commands on data run as one; then the others in their order, so that a message is published after what it tells of
-    /// has happened.
+    /// Commands on data run as one, and `SELECT` among them; then the others in their order, so that a message is published
+    /// after what it tells of has happened.
     async fn run_all(&mut self, queued: Vec<Queued>) -> Reply {
+        let is_first = |command: &Command| is_on_data(command) || command.id == Id::Select;
         let order: Vec<bool> = queued
             .iter()
-            .map(|(command, _)| is_on_data(command))
+            .map(|(command, _)| is_first(command))
             .collect();
-        let (on_data, others): (Vec<Queued>, Vec<Queued>) = queued
+        let (first, others): (Vec<Queued>, Vec<Queued>) = queued
             .into_iter()
-            .partition(|(command, _)| is_on_data(command));
+            .partition(|(command, _)| is_first(command));
         let keyspace = &self.shared.keyspace;
-        let reply = execute_all(keyspace, &self.client, &on_data, &self.watching).await;
-        let Reply::Array(of_data) = reply else {
+        let reply = execute_all(keyspace, &self.client, &first, &self.watching).await;
+        let Reply::Array(of_first) = reply else {
             return reply;
         };
         if others.is_empty() {
-            return Reply::Array(of_data);
+            return Reply::Array(of_first);
         }
-        let (mut of_data, mut others) = (of_data.into_iter(), others.into_iter());
+        let (mut of_first, mut others) = (of_first.into_iter(), others.into_iter());
         let mut replies = Vec::with_capacity(order.len());
-        for is_on_data in order {
-            if is_on_data {
-                replies.push(of_data.next().unwrap_or(Reply::Nil));
+        for is_first in order {
+            if is_first {
+                replies.push(of_first.next().unwrap_or(Reply::Nil));
             } else if let Some((command, args)) = others.next() {
                 match Box::pin(self.run_own(command, &args)).await {
                     Answer::One(reply) => replies.push(reply),

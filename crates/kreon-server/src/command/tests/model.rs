@@ -67,7 +67,7 @@ macro_rules! entry {
     ($model:ident, $key:expr, $kind:ident, $make:expr) => {
         match $model
             .entries
-            .entry($key.to_owned())
+            .entry(AsRef::<str>::as_ref($key).to_owned())
             .or_insert_with(|| Entry::$kind($make))
         {
             Entry::$kind(entry) => entry,
