@@ -12,6 +12,10 @@ namespace eval kreon {
     # What the server knows, asked for once, and what the present test wanted beyond that.
     variable commands {}
     variable unknown {}
+    variable password {}
+    if {[info exists ::env(KREON_PASSWORD)]} {
+        set password $::env(KREON_PASSWORD)
+    }
 }
 
 # Whether a request is about encodings, and if so its reply in `reply`.
@@ -26,6 +30,12 @@ proc ::kreon::answer {method arguments reply} {
                     set answer [expr {$sub eq {get} ? [list $name 0] : {OK}}]
                     return 1
                 }
+            }
+        }
+        object {
+            if {$sub eq {refcount}} {
+                set answer 1
+                return 1
             }
         }
         debug {
@@ -51,6 +61,9 @@ proc ::kreon::knows {id method} {
     if {$::kreon::commands eq {}} {
         set ::kreon::commands asking
         set asked [redis $::host $::port]
+        if {$::kreon::password ne {}} {
+            $asked auth $::kreon::password
+        }
         set ::kreon::commands [string tolower [$asked command list]]
         $asked close
     }
@@ -70,21 +83,48 @@ proc ::redis::__dispatch__ {id method args} {
         }
     }
     set code [catch {::kreon::dispatch $id $method {*}$args} reply]
+    if {[string match NOAUTH* $reply] && $method in {select flushall}} {
+        # Before each unit, which does not expect a password.
+        return OK
+    }
     return -code $code $reply
 }
 
-# A test that failed half way leaves its connection in any state, which the next tests would fail by: they get a new
-# one. And why it failed: commands that the server does not know.
+# A test that failed half way leaves its connections in any state, which the next tests would fail by: they get a new
+# one. And why it failed: a command that the server does not know.
 rename ::test ::kreon::test
 proc ::test {name code {okpattern undefined} {tags {}}} {
     set ::kreon::unknown {}
     set failed $::num_failed
+    set id $::redis::id
     set result [uplevel 1 [list ::kreon::test $name $code $okpattern $tags]]
     if {$::num_failed > $failed} {
         if {$::kreon::unknown ne {}} {
             send_data_packet $::test_server_fd unknown $::kreon::unknown
         }
+        set last $::redis::id
         catch {reconnect}
+        while {[incr id] <= $last} {
+            catch {::redis::redisHandle$id close}
+        }
     }
     return $result
+}
+
+# The unit of AUTH starts servers of its own, with a password and without. Here it runs once against a server without,
+# and once against one that got KREON_PASSWORD; each time the part for such a server.
+rename ::start_server ::kreon::start_server
+proc ::start_server {options {code undefined}} {
+    if {$::curfile eq {tests/unit/auth.tcl}} {
+        set password {}
+        if {[dict exists $options overrides]} {
+            set password [dict get $options overrides requirepass]
+        }
+        set tags [join [dict get $options tags]]
+        if {$password ne $::kreon::password || {auth} ni $tags} {
+            return
+        }
+        set options [list tags auth]
+    }
+    uplevel 1 [list ::kreon::start_server $options $code]
 }
