@@ -13,6 +13,7 @@ mod interleavings;
 mod miri;
 mod package;
 mod portability;
+mod redis_tests;
 mod results;
 mod sanitize;
 mod soak;
@@ -83,6 +84,9 @@ enum Command {
     /// Tests what other systems than Linux get, builds and tests for musl, and compiles for other targets, as far as the
     /// compiler has their standard libraries (`--all`).
     Portability(portability::Arguments),
+    /// Runs the tests that Redis has of itself against `kreon serve` (names of units, `--release`, `--failures`). Ends with
+    /// 3 if this machine has no tcl, or no way to get the tests.
+    RedisTests(redis_tests::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// Fetches ZooKeeper and runs servers of it until Ctrl-C (`--servers`, `--port`, `--data`, `--fetch-only`). Ends
@@ -133,6 +137,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Results(arguments) => results::run(&arguments),
         Command::Package(arguments) => package::run(&arguments),
         Command::Portability(arguments) => portability::run(&arguments),
+        Command::RedisTests(arguments) => redis_tests::run(&arguments),
         Command::Demo => demo::run(),
         Command::Zookeeper(arguments) => zookeeper::run(&arguments),
         Command::CrashWriter(arguments) => crash::write(&arguments),

@@ -1,80 +1,22 @@
 //! `kreon serve` as a process: signals, kill -9, its file of settings, and a client that nobody here wrote.
 
 mod fixture;
+mod served;
 
 use std::env;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-
-use fixture::{Fixture, bare_command};
+use fixture::Fixture;
+use served::Served;
 
 /// Rounds of kill -9; more are asked for by this variable.
 const ROUNDS: u64 = 3;
 const ROUNDS_VARIABLE: &str = "KREON_SERVE_KILLS";
-
-struct Served {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    port: u16,
-}
-
-impl Served {
-    fn start(fixture: &Fixture, options: &[&str]) -> Self {
-        let mut command = bare_command();
-        let store = fixture.store();
-        command
-            .arg("serve")
-            .arg(&store)
-            .args(["--memory", "16MiB", "--listen", "127.0.0.1:0"]);
-        let mut child = command
-            .args(options)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        let port = line.trim().rsplit(':').next().unwrap_or_default().parse();
-        let port = port.unwrap_or_else(|_| panic!("{line}"));
-        Self { child, out, port }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
-        stream
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).unwrap();
-    }
-
-    /// Ends it in order.
-    fn end(mut self) -> String {
-        self.signal(Signal::TERM);
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        rest
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// Sends a line and returns `count` lines of replies, while the server answers.
 fn ask(stream: &mut BufReader<TcpStream>, line: &str, count: usize) -> Option<Vec<String>> {

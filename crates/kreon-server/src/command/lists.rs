@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use kreon::Value;
 
-use super::args::{SYNTAX, arg, count, integer, rest, wait_time, window};
+use super::args::{arg, count, integer, rest, wait_time, window};
 use crate::keyspace::{Access, Collection, End, Failure, Kind, element_key, index_bytes};
 use crate::reply::{CommandError, Reply};
 
@@ -140,11 +140,19 @@ pub(super) fn take(
     Ok(taken)
 }
 
+/// The error of a pop with more than a count.
+fn too_many(end: End) -> &'static str {
+    match end {
+        End::Left => "ERR wrong number of arguments for 'lpop' command",
+        End::Right => "ERR wrong number of arguments for 'rpop' command",
+    }
+}
+
 fn pop(access: &mut Access<'_>, args: &[Bytes], end: End) -> Outcome {
     let wanted = match args {
         [_, _] => None,
         [_, _, _] => Some(count(args, 2)?),
-        _ => return Err(SYNTAX.into()),
+        _ => return Err(CommandError::new(too_many(end)).into()),
     };
     let list = open(access, args)?;
     match (list, wanted) {

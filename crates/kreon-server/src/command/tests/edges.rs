@@ -135,6 +135,10 @@ fn lists_hashes_and_sets_have_the_edges_of_redis() {
         ("LPOP l 0", "[]"),
         ("LPOP none 1", "nil"),
         ("LPOP l -1", "ERR value is out of range, must be positive"),
+        (
+            "RPOP l 1 1",
+            "ERR wrong number of arguments for 'rpop' command",
+        ),
         ("LINDEX l -1", "a"),
         ("LINDEX l 9", "nil"),
         ("LSET l 9 x", "ERR index out of range"),
