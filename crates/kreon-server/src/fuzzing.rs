@@ -170,7 +170,7 @@ pub fn check_commands(store: Store, bytes: &[u8]) {
         panic!("an empty store can be used");
     };
     let [single, together] = [0, 1].map(|db| {
-        let client = Client::new(1);
+        let client = Client::default();
         client.db.set(db);
         client
     });

@@ -17,8 +17,6 @@ pub(crate) enum Reply {
     Int(i64),
     /// A bulk of [`double_text`] in RESP2.
     Double(f64),
-    /// `:0` and `:1` in RESP2.
-    Bool(bool),
     Simple(&'static str),
     Bulk(Bytes),
     /// The bytes of a record from `skip` on, without a copy before the encoding. Never fewer than `skip` bytes.

@@ -44,10 +44,7 @@ pub(super) fn pairs(args: &[Bytes], odd: CommandError) -> Result<&[[Bytes; 2]], 
 
 /// A number as Redis writes it: no sign but `-`, no zeros in front, no spaces.
 pub(super) fn parse_integer(text: &[u8]) -> Option<i64> {
-    let is_canonical = match text {
-        [b'0'] | [b'1'..=b'9', ..] | [b'-', b'1'..=b'9', ..] => true,
-        _ => false,
-    };
+    let is_canonical = matches!(text, [b'0'] | [b'1'..=b'9', ..] | [b'-', b'1'..=b'9', ..]);
     let text = is_canonical.then_some(text)?;
     str::from_utf8(text).ok()?.parse().ok()
 }

@@ -5,11 +5,11 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use kreon::{Durability, KEY_BYTES_MAX};
+use kreon::Durability;
 
 use crate::keyspace::{
-    COLLECTION, Client, Epoch, Failure, Held, Keyspace, STRING, Stripes, Text, begin_text,
-    record_key,
+    COLLECTION, Client, Epoch, Failure, Held, Keyspace, NAME_BYTES_MAX, STRING, Stripes, Text,
+    begin_text, record_key,
 };
 use crate::reply::Reply;
 
@@ -26,7 +26,7 @@ thread_local! {
 pub(super) async fn get(keyspace: &Keyspace, client: &Client, key: &Bytes) -> Option<Reply> {
     let db = client.db.get();
     let database = keyspace.database(db).ok()?;
-    if key.len() >= KEY_BYTES_MAX {
+    if key.len() > NAME_BYTES_MAX {
         return None;
     }
     let found = database.region.get_async(record_key(STRING, key)).await;
@@ -52,7 +52,7 @@ pub(super) fn set(
     [key, value]: [&Bytes; 2],
     held: &Held,
 ) -> Option<Result<Epoch, Failure>> {
-    if key.len() >= KEY_BYTES_MAX {
+    if key.len() > NAME_BYTES_MAX {
         return None;
     }
     let database = keyspace.database(db).ok()?;

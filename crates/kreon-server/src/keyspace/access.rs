@@ -8,6 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use kreon::{Durability, KEY_BYTES_MAX, Scan, Snapshot, Transaction, Value, WriteBatch};
 
 use super::failure::Failure;
+use super::records::{COLLECTION, NAME_BYTES_MAX, STRING};
 use super::state::Keyspace;
 use super::watch::DbKey;
 use super::writes::{Write, Writes};
@@ -181,7 +182,11 @@ impl<'a> Access<'a> {
         value: Vec<u8>,
         deadline_ms: Option<u64>,
     ) -> Result<(), Failure> {
-        if key.len() > KEY_BYTES_MAX {
+        let most = match key.first() {
+            Some(&(STRING | COLLECTION)) => 1 + NAME_BYTES_MAX,
+            _ => KEY_BYTES_MAX,
+        };
+        if key.len() > most {
             return Err(
                 CommandError::new("ERR key, field or member is longer than 65504 bytes").into(),
             );

@@ -94,7 +94,7 @@ impl Keyspace {
             };
             let upto = expiry_key(now_ms, u64::MAX);
             let mut scan = database.region.range(vec![EXPIRY]..upto).limit(LOOK_MAX);
-            let mut parse = |key: &[u8], value: &[u8]| {
+            let parse = |key: &[u8], value: &[u8]| {
                 parse_expiry_key(key).map(|(deadline_ms, id)| Expired {
                     db,
                     key: Bytes::copy_from_slice(value),
@@ -102,7 +102,7 @@ impl Keyspace {
                     id,
                 })
             };
-            while let Some(expired) = scan.next_with(&mut parse)? {
+            while let Some(expired) = scan.next_with(parse)? {
                 found.extend(expired);
             }
         }

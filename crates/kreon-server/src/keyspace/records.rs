@@ -228,11 +228,6 @@ pub(crate) fn index_bytes(index: i64) -> [u8; 8] {
     (index ^ i64::MIN).to_be_bytes()
 }
 
-/// The index of [`index_bytes`].
-pub(crate) fn index_of(bytes: [u8; 8]) -> i64 {
-    i64::from_be_bytes(bytes) ^ i64::MIN
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,7 +256,6 @@ mod tests {
         assert_eq!(score_bytes(-0.0), score_bytes(0.0));
         for pair in [i64::MIN, -1, 0, 1, i64::MAX].windows(2) {
             assert!(index_bytes(pair[0]) < index_bytes(pair[1]));
-            assert_eq!(index_of(index_bytes(pair[0])), pair[0]);
         }
     }
 

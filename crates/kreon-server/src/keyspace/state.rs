@@ -61,10 +61,8 @@ pub(crate) struct Database {
 }
 
 /// What commands know of the connection that sent them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Client {
-    /// Number of the connection, never used again.
-    pub id: u64,
     /// Number of the selected database, below [`KeyspaceOptions::databases`].
     pub db: Cell<usize>,
     /// What the replies since the last [`Keyspace::durable`] rest on.
@@ -72,15 +70,6 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A connection that has just begun, at database 0.
-    pub(crate) fn new(id: u64) -> Self {
-        Self {
-            id,
-            db: Cell::new(0),
-            awaited: Cell::new(Epoch::default()),
-        }
-    }
-
     /// Lets the next replies wait for `epoch`.
     pub(crate) fn rests_on(&self, epoch: Epoch) {
         self.awaited.set(self.awaited.get().max(epoch));

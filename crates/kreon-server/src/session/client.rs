@@ -17,7 +17,7 @@ impl Session {
         let what = args.get(1).map(|what| what.to_ascii_lowercase());
         let rest = args.get(2..).unwrap_or_default();
         let outcome = match (what.as_deref().unwrap_or_default(), rest) {
-            (b"id", []) => Ok(Reply::Int(self.client.id as i64)),
+            (b"id", []) => Ok(Reply::Int(self.entry.id as i64)),
             (b"info", []) => Ok(Reply::Text(self.entry.line(Instant::now()))),
             (b"list", _) => self.client_list(rest),
             (b"getname", []) => Ok(match self.entry.name.lock().clone() {

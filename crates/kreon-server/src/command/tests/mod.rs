@@ -66,7 +66,7 @@ impl Fixture {
         let time_ms = Arc::new(AtomicU64::new(START_MS));
         Self {
             keyspace: open(&folder, &time_ms),
-            client: Client::new(1),
+            client: Client::default(),
             runtime: runtime(),
             time_ms,
             folder,
@@ -103,7 +103,7 @@ impl Fixture {
             .unwrap();
         Self {
             keyspace: keyspace(store, clock, persistence),
-            client: Client::new(1),
+            client: Client::default(),
             runtime: runtime(),
             time_ms,
             folder: tempfile::tempdir().unwrap(),
@@ -175,7 +175,6 @@ fn show(reply: &Reply) -> String {
         Reply::Nil | Reply::NilArray => "nil".to_owned(),
         Reply::Int(number) => format!("({number})"),
         Reply::Double(number) => double_text(*number),
-        Reply::Bool(is_true) => format!("({})", i32::from(*is_true)),
         Reply::Simple(text) => (*text).to_owned(),
         Reply::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Reply::Value { value, skip } => String::from_utf8_lossy(&value[*skip..]).into_owned(),

@@ -19,17 +19,17 @@ fn waiting_clients_are_served_in_their_order() {
     let keyspace = &fixture.keyspace;
     let local = LocalSet::new();
     local.block_on(&fixture.runtime, async {
-        let wait = |id: u64, line: &'static str| {
+        let wait = |line: &'static str| {
             let keyspace = Arc::clone(keyspace);
-            tokio::task::spawn_local(async move { ask(&keyspace, &Client::new(id), line).await })
+            tokio::task::spawn_local(async move { ask(&keyspace, &Client::default(), line).await })
         };
-        let first = wait(1, "BLPOP a b 0");
-        let second = wait(2, "BRPOP b 0");
+        let first = wait("BLPOP a b 0");
+        let second = wait("BRPOP b 0");
         while !keyspace.waiters().has(&(0, "b".into())) {
             tokio::task::yield_now().await;
         }
         tokio::task::yield_now().await;
-        let pusher = Client::new(3);
+        let pusher = Client::default();
         assert_eq!(ask(keyspace, &pusher, "RPUSH b 1 2 3").await, "(3)");
         assert_eq!(first.await.unwrap(), "[b 1]");
         assert_eq!(second.await.unwrap(), "[b 3]");
@@ -70,7 +70,7 @@ fn list_that_a_transaction_or_a_rename_makes_serves_too() {
         local.block_on(&fixture.runtime, async {
             let keyspace = Arc::clone(&fixture.keyspace);
             let waits = tokio::task::spawn_local(async move {
-                ask(&keyspace, &Client::new(1), "BLPOP a 0").await
+                ask(&keyspace, &Client::default(), "BLPOP a 0").await
             });
             while fixture.keyspace.waiters().is_empty() {
                 tokio::task::yield_now().await;
@@ -81,7 +81,7 @@ fn list_that_a_transaction_or_a_rename_makes_serves_too() {
                 .collect();
             execute_all(
                 &fixture.keyspace,
-                &Client::new(2),
+                &Client::default(),
                 &commands,
                 &Watching::default(),
             )
@@ -183,10 +183,10 @@ fn transaction_reads_its_own_writes_and_fails_by_single_commands() {
 fn increments_of_many_threads_all_count() {
     let fixture = Fixture::new();
     std::thread::scope(|scope| {
-        for id in 0..4 {
+        for _ in 0..4 {
             let keyspace = Arc::clone(&fixture.keyspace);
             scope.spawn(move || {
-                let client = Client::new(id);
+                let client = Client::default();
                 super::runtime().block_on(async {
                     for _ in 0..200 {
                         ask(&keyspace, &client, "INCR n").await;
@@ -210,7 +210,7 @@ fn increments_of_many_threads_all_count() {
 fn replies_wait_for_the_writes_that_they_tell_of() {
     let device = Arc::new(kreon_sim::SimDevice::new(kreon_sim::SimOptions::default()));
     let fixture = Fixture::on(device, Persistence::Sync);
-    let [writer, reader] = [1, 2].map(Client::new);
+    let [writer, reader] = [(), ()].map(|()| Client::default());
     let is_durable = |client: &Client| fixture.keyspace.epochs().is_durable(client.awaited.get());
     let ask = |client: &Client, line: &str| {
         fixture
