@@ -136,7 +136,7 @@ impl Settings {
                 "arguments of a request are 16 and more",
             ),
             (
-                limits.bulk_bytes_max > kreon::VALUE_BYTES_MAX as usize,
+                limits.bulk_bytes_max > kreon::VALUE_BYTES_MAX,
                 "an argument has at most 1 GiB",
             ),
             (

@@ -75,10 +75,10 @@ impl Connection {
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(End::Io(error))),
             Poll::Pending => {
-                if self.input.is_empty() {
-                    self.worker
-                        .buffers
-                        .put_input(std::mem::take(&mut self.input));
+                if self.input.is_empty()
+                    && let Err(end) = self.give_back()
+                {
+                    return Poll::Ready(Err(end));
                 }
                 if call == Call::Messages {
                     return Poll::Ready(Ok(Event::Messages));

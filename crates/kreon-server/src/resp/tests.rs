@@ -1,6 +1,6 @@
 //! Requests however they come.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::request::*;
 
