@@ -71,6 +71,7 @@ impl<'a> Run<'a> {
             dice: Dice::new(dice.roll()),
             outsiders: Outsiders::new(settings, dice.roll()),
             witnesses: Vec::new(),
+            coordinator_back: None,
         };
         view.wait_until_whole(Settings::PATIENCE)?;
         entrance.make_table(&keys.splits(), Settings::PATIENCE)?;
@@ -219,7 +220,7 @@ impl Actor<'_> {
             victims: made.victims,
             hit: made.hit,
             at_us,
-            is_second,
+            is_second: is_second || self.is_coordinator_fresh(),
         });
         Ok(made.hold)
     }

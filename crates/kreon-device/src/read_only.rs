@@ -133,8 +133,12 @@ impl TransferQueue for ReadOnlyQueue {
     }
 
     fn wait(&mut self, patience: Duration) {
+        self.wait_for(1, patience);
+    }
+
+    fn wait_for(&mut self, count: usize, patience: Duration) {
         match self.refused.is_empty() {
-            true => self.inner.wait(patience),
+            true => self.inner.wait_for(count, patience),
             false => self.inner.submit(),
         }
     }

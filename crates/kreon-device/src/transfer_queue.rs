@@ -77,6 +77,14 @@ pub trait TransferQueue: Send {
     /// device without a sleep.
     fn wait(&mut self, patience: Duration);
 
+    /// As [`wait`](Self::wait), but sleeps on until `count` transfers can be reaped, a wake-up counting as one, or `patience` is
+    /// over: a thread with many transfers in flight is woken, and submits, once for several of them. Where the device has no
+    /// rings it is the same as [`wait`](Self::wait).
+    fn wait_for(&mut self, count: usize, patience: Duration) {
+        let _ = count;
+        self.wait(patience);
+    }
+
     /// Moves what has ended to the end of `ended`. It does not ask the device, as [`wait`](Self::wait) does.
     fn reap(&mut self, ended: &mut Vec<Transferred>);
 

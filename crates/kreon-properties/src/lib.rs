@@ -20,6 +20,7 @@
 //! - `client_messages`: what clients ask and servers answer
 //! - `cluster_nodes`: what servers read from their coordinator
 //! - `requests`: what clients of Redis send
+//! - `commands`: commands of Redis, one by one and in transactions
 //! - `kvell`: all that the engine KVell reads from its volume
 //! - [`canary()`]: a property that does not hold
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@ mod case;
 mod catalogue;
 mod client_messages;
 mod cluster_nodes;
+mod commands;
 mod forge;
 mod index;
 mod input;

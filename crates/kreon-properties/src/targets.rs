@@ -1,8 +1,8 @@
 //! The list of all properties: names, functions, and the number and length of random inputs.
 
 use crate::{
-    catalogue, client_messages, cluster_nodes, index, input, kvell, leaf, log, operations, packets,
-    pages, requests, store_file,
+    catalogue, client_messages, cluster_nodes, commands, index, input, kvell, leaf, log,
+    operations, packets, pages, requests, store_file,
 };
 
 /// A property of all bytes.
@@ -28,7 +28,7 @@ const fn target(name: &'static str, run: fn(&[u8]), cases: u32, input_bytes_max:
 }
 
 /// All properties that must hold. [`canary`](crate::canary()) is not among them.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     target("superblock", pages::superblock, 4000, 512),
     target("bitmap_block", pages::bitmap_block, 2000, 512),
     target("segment_header", pages::segment_header, 4000, 512),
@@ -52,6 +52,7 @@ pub const TARGETS: [Target; 19] = [
     target("kvell_extent", kvell::extent_header, 4000, 600),
     target("kvell_item", kvell::item, 4000, 1024),
     target("kvell_large", kvell::large_value, 8000, 1024),
+    target("commands", commands::commands, 40, 1024),
     target("requests", requests::requests, 8000, 1024),
 ];
 

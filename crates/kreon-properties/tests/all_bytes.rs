@@ -80,6 +80,7 @@ tests!(
     kvell_extent,
     kvell_item,
     kvell_large,
+    commands,
     requests
 );
 

@@ -113,7 +113,7 @@ fn subscribers_get_what_is_published_and_nothing_else() {
     assert_eq!(one.reply(), "*3|$9|subscribe|$5|sport|:2");
     assert_eq!(one.ask("PSUBSCRIBE n*"), "*3|$10|psubscribe|$2|n*|:3");
     assert!(one.ask("GET a").starts_with("-ERR Can't execute 'get'"));
-    assert_eq!(one.ask("PING"), "*2|$4|pong|$0|");
+    assert_eq!(one.ask("PING"), "*2|$4|pong|$0");
     assert_eq!(other.ask("PUBLISH news hello"), ":2");
     assert_eq!(one.reply(), "*3|$7|message|$4|news|$5|hello");
     assert_eq!(one.reply(), "*4|$8|pmessage|$2|n*|$4|news|$5|hello");
@@ -276,5 +276,5 @@ fn idle_connections_are_closed_but_not_subscribers() {
     let (mut one, mut subscriber) = (running.connect(), running.connect());
     assert_eq!(subscriber.ask("SUBSCRIBE c"), "*3|$9|subscribe|$1|c|:1");
     assert!(one.is_closed());
-    assert_eq!(subscriber.ask("PING"), "*2|$4|pong|$0|");
+    assert_eq!(subscriber.ask("PING"), "*2|$4|pong|$0");
 }

@@ -70,7 +70,7 @@ impl Cell {
         (workload, distribution, depth): (Workload, Distribution, usize),
     ) -> anyhow::Result<Self> {
         let mut requests = Requests::new(
-            region,
+            (store, region),
             (workload, distribution),
             (settings.mix, settings.records()),
             settings.durability(),

@@ -15,6 +15,10 @@ use crate::keys::hash;
 /// Of a flush; other transfers have the number of their place.
 const FLUSH: u64 = u64::MAX;
 
+/// One of so many transfers in flight has ended before the thread goes on, or this time has passed.
+const GATHERED_PART: usize = 4;
+const GATHERED_MAX: Duration = Duration::from_micros(100);
+
 /// Written at a time when the file is made.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -121,7 +125,12 @@ impl Raw {
             if is_idle && flush_started.is_none() {
                 return Ok(());
             }
-            self.queue.wait(Duration::from_secs(1));
+            // Several at a time, as the store does: woken for each, the thread would spend more, not less.
+            let several = self.queue.in_flight() / GATHERED_PART;
+            match several {
+                0 | 1 => self.queue.wait(Duration::from_secs(1)),
+                _ => self.queue.wait_for(several, GATHERED_MAX),
+            }
             self.queue.reap(&mut self.ended);
             let now = Instant::now();
             let mut ended = std::mem::take(&mut self.ended);

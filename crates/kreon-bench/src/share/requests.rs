@@ -1,16 +1,12 @@
 //! Requests of one thread, many in flight, as futures of the store.
 
 use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use hdrhistogram::Histogram;
-use kvell::{Durability, Region};
+use kvell::{Durability, Region, Store};
 
 use crate::keys::hash;
 use crate::ycsb::choice::{Chooser, Distribution};
@@ -20,6 +16,7 @@ use crate::ycsb::workload::{Request, Workload};
 
 /// What is asked for.
 pub struct Requests<'a> {
+    store: &'a Store,
     region: &'a Region,
     workload: Workload,
     mix: Mix,
@@ -34,13 +31,14 @@ pub struct Requests<'a> {
 impl<'a> Requests<'a> {
     /// Requests for the first `records` records, which exist.
     pub fn new(
-        region: &'a Region,
+        (store, region): (&'a Store, &'a Region),
         (workload, distribution): (Workload, Distribution),
         (mix, records): (Mix, u64),
         durability: Durability,
         seed: u64,
     ) -> Self {
         Self {
+            store,
             region,
             workload,
             mix,
@@ -63,7 +61,7 @@ impl<'a> Requests<'a> {
         end: Instant,
         latencies: &mut Histogram<u64>,
     ) -> anyhow::Result<()> {
-        block_on(async {
+        self.store.drive(async {
             let mut under_way: FuturesUnordered<_> = (0..depth).map(|_| self.begin()).collect();
             while let Some(started) = under_way.next().await {
                 let now = Instant::now();
@@ -73,7 +71,7 @@ impl<'a> Requests<'a> {
                 }
             }
             Ok(())
-        })
+        })?
     }
 
     /// Begins a request. Its future tells when that was.
@@ -114,31 +112,5 @@ impl<'a> Requests<'a> {
     fn draw(&mut self) -> u64 {
         self.draws = self.draws.wrapping_add(0x9e37_79b9_7f4a_7c15);
         hash(self.draws)
-    }
-}
-
-/// Wakes a thread.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future on this thread, which sleeps while nothing is to be done.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(done) => return done,
-            Poll::Pending => std::thread::park(),
-        }
     }
 }

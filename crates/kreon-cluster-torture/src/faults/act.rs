@@ -1,6 +1,6 @@
 //! Makes faults happen, and mends everything.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kreon_sim::Dice;
 use kreon_wire::ServerId;
@@ -39,9 +39,17 @@ pub struct Actor<'a> {
     pub outsiders: Outsiders,
     /// Who asks servers that are frozen now.
     pub witnesses: Vec<Witness>,
+    /// When a ZooKeeper was last started again.
+    pub coordinator_back: Option<Instant>,
 }
 
 impl Actor<'_> {
+    /// Whether a ZooKeeper came back less than two sessions ago.
+    pub fn is_coordinator_fresh(&self) -> bool {
+        let back = self.coordinator_back.map(|at| at.elapsed());
+        back.is_some_and(|since| since < 2 * self.settings.session)
+    }
+
     /// Makes a fault that lasts until [`mend`](Self::mend).
     ///
     /// # Errors
@@ -213,6 +221,7 @@ impl Actor<'_> {
         for server in &mut self.cluster.ensemble.servers {
             if server.ended().map_err(io)?.is_some() || !server.is_started() {
                 server.restart().map_err(io)?;
+                self.coordinator_back = Some(Instant::now());
             }
         }
         self.outsiders.leave(self.cluster)

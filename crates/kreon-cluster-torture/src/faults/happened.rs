@@ -37,6 +37,7 @@ pub struct Happened {
     pub hit: Vec<Hit>,
     /// When it was made, in microseconds of the run.
     pub at_us: u64,
-    /// It came on top of another one.
+    /// It came on top of another one, or when ZooKeeper had come back less than two sessions ago: it gives each session its
+    /// whole time again then, so a server that is lost is noticed late.
     pub is_second: bool,
 }

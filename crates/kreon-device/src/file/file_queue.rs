@@ -102,11 +102,15 @@ impl TransferQueue for FileQueue {
         }
         self.depart();
         if self.ring.has_waiting() {
-            self.ring.enter(Duration::ZERO);
+            self.ring.submit();
         }
     }
 
     fn wait(&mut self, patience: Duration) {
+        self.wait_for(1, patience);
+    }
+
+    fn wait_for(&mut self, count: usize, patience: Duration) {
         if !self.device.is_home() {
             return;
         }
@@ -123,10 +127,10 @@ impl TransferQueue for FileQueue {
         }
         self.depart();
         if self.ended.is_empty() {
-            self.ring.enter(patience);
+            self.ring.enter(count, patience);
             self.land();
         } else if self.ring.has_waiting() {
-            self.ring.enter(Duration::ZERO);
+            self.ring.submit();
         }
         self.ring.hear();
     }

@@ -162,16 +162,21 @@ impl RingTransfers {
         self.counters.depart(1);
     }
 
-    /// Submits, then sleeps until something can land, a wake-up, or the end of `patience`. It may return early.
-    pub(crate) fn enter(&mut self, patience: Duration) {
-        if let Err(error) = self.try_enter(patience) {
+    /// Submits.
+    pub(crate) fn submit(&mut self) {
+        self.enter(0, Duration::ZERO);
+    }
+
+    /// Submits, then sleeps until `count` of transfers and wake-ups can land, or the end of `patience`. It may return early.
+    pub(crate) fn enter(&mut self, count: usize, patience: Duration) {
+        if let Err(error) = self.try_enter(count, patience) {
             // A subscriber of the user, which may panic: never in `drop`, where that would free the buffers.
             tracing::warn!(%error, "io_uring failed; going on with pread and pwrite");
         }
     }
 
     /// As [`enter`](Self::enter); the error is what broke the ring just now.
-    fn try_enter(&mut self, patience: Duration) -> io::Result<()> {
+    fn try_enter(&mut self, count: usize, patience: Duration) -> io::Result<()> {
         if self.is_broken {
             let pause = if self.len() == 0 {
                 PATIENCE_MAX
@@ -188,7 +193,9 @@ impl RingTransfers {
             self.watch();
             let time = types::Timespec::from(patience.min(PATIENCE_MAX));
             let arguments = types::SubmitArgs::new().timespec(&time);
-            self.ring.submitter().submit_with_args(1, &arguments)
+            // More would never land.
+            let count = count.clamp(1, self.len().max(1));
+            self.ring.submitter().submit_with_args(count, &arguments)
         };
         let left = self.ring.submission().len();
         let taken = self.waiting.len().saturating_sub(left);
@@ -276,7 +283,7 @@ impl Drop for RingTransfers {
     fn drop(&mut self) {
         // A forked child shares the ring with its parent, and has a copy of the buffers that nobody writes to.
         while self.home.is_this() && self.len() > 0 {
-            let _ = self.try_enter(PATIENCE_MAX);
+            let _ = self.try_enter(1, PATIENCE_MAX);
             self.land(drop);
         }
     }
@@ -375,12 +382,12 @@ mod tests {
             return;
         };
         (0..4).for_each(|page| write(&mut transfers, page));
-        transfers.enter(Duration::ZERO);
+        transfers.submit();
         assert!(!transfers.has_waiting());
         cut_off(&transfers);
         (4..7).for_each(|page| write(&mut transfers, page));
         transfers.push(7, Transfer::Flush).unwrap();
-        transfers.enter(PATIENCE_MAX);
+        transfers.enter(1, PATIENCE_MAX);
         assert!(transfers.is_broken());
         assert!(transfers.push(8, Transfer::Flush).is_err());
         let mut tags = Vec::new();
@@ -389,7 +396,7 @@ mod tests {
                 one.outcome.unwrap();
                 tags.push(one.tag);
             });
-            transfers.enter(BROKEN_PAUSE);
+            transfers.enter(1, BROKEN_PAUSE);
         }
         tags.sort_unstable();
         assert_eq!(tags, [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -399,7 +406,7 @@ mod tests {
         assert_eq!((stats.writes.count, stats.flushes), (7, 1));
         // It sleeps until it is woken all the same.
         transfers.waker().wake();
-        transfers.enter(PATIENCE_MAX);
+        transfers.enter(1, PATIENCE_MAX);
     }
 
     #[test]
@@ -408,7 +415,7 @@ mod tests {
             return;
         };
         (0..3).for_each(|page| write(&mut transfers, page));
-        transfers.enter(Duration::ZERO);
+        transfers.submit();
         cut_off(&transfers);
         (3..6).for_each(|page| write(&mut transfers, page));
         // A subscriber that panics would free the buffers too early.

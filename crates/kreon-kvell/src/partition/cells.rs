@@ -9,6 +9,7 @@ use kreon_base::Result;
 use kreon_device::AlignedBuf;
 
 use super::after::After;
+use super::contents::{Content, Spares};
 use super::request::OpNo;
 use crate::cache::{BLOCK_BYTES, Cache, CellNo};
 use crate::format::{ExtentNo, Timestamp};
@@ -61,13 +62,14 @@ pub struct Cells {
     wanted: VecDeque<(CellNo, usize)>,
     in_flight: NumberMap<u64, Flight>,
     tag_next: u64,
+    spares: Spares,
 }
 
 /// A cell with I/O under way.
 #[derive(Default)]
 struct Work {
     /// The newest content, from the start of the cell; `None` until a read has brought it.
-    content: Option<Vec<u8>>,
+    content: Option<Content>,
     is_read_wanted: bool,
     readers: Vec<OpNo>,
     /// Others than scans use it.
@@ -101,6 +103,7 @@ impl Cells {
             wanted: VecDeque::new(),
             in_flight: NumberMap::default(),
             tag_next: 0,
+            spares: Spares::default(),
         }
     }
 
@@ -163,9 +166,9 @@ impl Cells {
             if let Some(cached) = self.cache.get(cell) {
                 cached.copy_to(&mut bytes, 0..usize::MAX);
             }
-            bytes
+            Content::of_change(bytes)
         });
-        change(content);
+        change(content.bytes_mut());
         self.cache.remove(cell);
         work.is_asked_for = true;
         work.passes = false;
@@ -215,7 +218,7 @@ impl Cells {
 
     fn next_read(&mut self) -> Option<Transfer> {
         let (cell, len_bytes) = self.wanted.pop_front()?;
-        let buffer = AlignedBuf::new(len_bytes);
+        let buffer = self.spares.take(len_bytes);
         let (tag, offset) = (self.tag(Flight::Read(cell)), offset_of(cell));
         Some(Transfer::Read {
             tag,
@@ -246,8 +249,8 @@ impl Cells {
         Some(self.write(run, len_bytes))
     }
 
-    /// A transfer has ended.
-    pub fn ended(&mut self, tag: u64, outcome: &Result<()>, buffer: Option<&[u8]>) -> Brought {
+    /// A transfer has ended; `buffer` is what it had.
+    pub fn ended(&mut self, tag: u64, outcome: &Result<()>, buffer: Option<AlignedBuf>) -> Brought {
         let mut brought = Brought::default();
         match self.in_flight.remove(&tag) {
             Some(Flight::Read(cell)) => {
@@ -261,6 +264,7 @@ impl Cells {
                 for cell in run {
                     self.write_ended(cell, &mut brought);
                 }
+                self.spares.keep(buffer);
             }
             None => {}
         }
@@ -278,11 +282,14 @@ impl Cells {
         let Some(work) = self.work.remove(&cell).filter(|work| !work.passes) else {
             return;
         };
-        match work.content {
-            Some(content) if work.is_asked_for => self.cache.put(cell, &content),
-            Some(content) => self.cache.put_scanned(cell, &content),
-            None => false,
+        let Some(content) = work.content else {
+            return;
         };
+        match work.is_asked_for {
+            true => self.cache.put(cell, &content),
+            false => self.cache.put_scanned(cell, &content),
+        };
+        self.spares.keep(content.into_buffer());
     }
 
     /// Whether I/O of a cell is under way, or a change of it.
@@ -324,7 +331,9 @@ impl Cells {
     /// Memory of cells with I/O under way, in bytes. It has no limit of its own: requests under way decide it.
     pub fn under_way_bytes(&self) -> usize {
         let contents = self.work.values().map(|work| work.content.as_ref());
-        contents.map(|content| content.map_or(0, Vec::len)).sum()
+        contents
+            .map(|content| content.map_or(0, |it| it.len()))
+            .sum()
     }
 
     /// Transfers that the device has not ended.
@@ -367,11 +376,11 @@ impl Cells {
 
     fn dirty_len(&self, cell: CellNo) -> usize {
         let content = self.work.get(&cell).and_then(|work| work.content.as_ref());
-        content.map_or(0, Vec::len)
+        content.map_or(0, |it| it.len())
     }
 
     fn write(&mut self, run: Vec<CellNo>, len_bytes: usize) -> Transfer {
-        let mut buffer = AlignedBuf::new(len_bytes);
+        let mut buffer = self.spares.take(len_bytes);
         let mut at = 0;
         for cell in &run {
             let Some(work) = self.work.get_mut(cell) else {
@@ -396,15 +405,16 @@ impl Cells {
         }
     }
 
-    fn read_ended(&mut self, cell: CellNo, bytes: Option<&[u8]>, brought: &mut Brought) {
+    fn read_ended(&mut self, cell: CellNo, read: Option<AlignedBuf>, brought: &mut Brought) {
         let Some(work) = self.work.get_mut(&cell) else {
-            return;
+            return self.spares.keep(read);
         };
         work.is_read_wanted = false;
         brought.ready.append(&mut work.readers);
         // What was changed meanwhile is newer than what was read.
-        if work.content.is_none() {
-            work.content = bytes.map(<[u8]>::to_vec);
+        match work.content {
+            None => work.content = read.map(Content::of_read),
+            Some(_) => self.spares.keep(read),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The partition.
 
 use kreon_base::{Error, ErrorKind, Result, planted};
+use kreon_device::AlignedBuf;
 
 use super::after::After;
 use super::cells::Transfer;
@@ -89,8 +90,8 @@ impl Partition {
         self.parts.cells.transfers(room, out);
     }
 
-    /// A transfer has ended; `buffer` is what a read brought.
-    pub fn ended(&mut self, tag: u64, outcome: Result<()>, buffer: Option<&[u8]>) {
+    /// A transfer has ended; `buffer` is what it had.
+    pub fn ended(&mut self, tag: u64, outcome: Result<()>, buffer: Option<AlignedBuf>) {
         let brought = self.parts.cells.ended(tag, &outcome, buffer);
         match outcome {
             Err(error) => match brought.cell_read {

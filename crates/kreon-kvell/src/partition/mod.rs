@@ -5,6 +5,7 @@
 //!
 //! - `after`: what becomes true when a write is done, or durable
 //! - `request`: requests and replies
+//! - `contents`: contents of cells, and buffers for more
 //! - `cells`: cells with I/O under way, and the cache
 //! - `durable`: writes that await a flush
 //! - `room`: the partition's slots
@@ -20,6 +21,7 @@
 
 mod after;
 mod cells;
+mod contents;
 mod durable;
 mod image;
 mod large;

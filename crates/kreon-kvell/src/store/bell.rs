@@ -3,26 +3,49 @@
 //! Who makes work tells so in a flag first and looks whether the worker is asleep then; the worker says that it is about to
 //! sleep first and looks for such flags then. Both in one order of all (`SeqCst`), so one of the two sees the other. A
 //! worker that is awake costs its callers a load.
+//!
+//! With many transfers in flight the worker naps instead: it sleeps for several of them to end, for [`NAP_MAX`] at most, and
+//! cannot be woken. So one wake-up, and one submission, serves several transfers and all requests that came meanwhile.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 
 use kreon_device::TransferQueue;
+use parking_lot::Mutex;
 
+/// Longest nap: what a request waits for a worker at most, beside [`NAP_TRANSFERS_MIN`] transfers in flight.
+const NAP_MAX: Duration = Duration::from_micros(100);
+
+/// A worker with fewer transfers in flight does not nap.
+const NAP_TRANSFERS_MIN: usize = 8;
+
+/// One of so many transfers in flight has ended at the end of a nap: the device still has the others.
+const NAP_PART: usize = 4;
+
+/// Awake, or napping.
 const AWAKE: u8 = 0;
 const ON_QUEUE: u8 = 1;
 const PARKED: u8 = 2;
+
+/// Begins what was pushed, and naps if much is in flight. Says whether it has.
+pub fn nap(queue: &mut dyn TransferQueue) -> bool {
+    let in_flight = queue.in_flight();
+    let naps = in_flight >= NAP_TRANSFERS_MIN;
+    if naps {
+        queue.wait_for(in_flight / NAP_PART, NAP_MAX);
+    }
+    naps
+}
 
 /// Wakes one worker.
 pub struct Bell {
     state: AtomicU8,
     /// Ends a sleep for transfers.
     waker: Waker,
-    /// The worker, from its first sleep on.
-    thread: OnceLock<Thread>,
+    /// Who works.
+    thread: Mutex<Option<Thread>>,
 }
 
 impl Bell {
@@ -31,8 +54,13 @@ impl Bell {
         Self {
             state: AtomicU8::new(AWAKE),
             waker: queue.waker(),
-            thread: OnceLock::new(),
+            thread: Mutex::new(None),
         }
+    }
+
+    /// This thread is the worker from now on.
+    pub fn sit(&self) {
+        *self.thread.lock() = Some(std::thread::current());
     }
 
     /// Wakes the worker, if it sleeps or is about to. What it is woken for was told before.
@@ -43,7 +71,7 @@ impl Bell {
         match self.state.swap(AWAKE, SeqCst) {
             ON_QUEUE => self.waker.wake_by_ref(),
             PARKED => {
-                if let Some(thread) = self.thread.get() {
+                if let Some(thread) = &*self.thread.lock() {
                     thread.unpark();
                 }
             }
@@ -62,7 +90,6 @@ impl Bell {
     ) {
         // Without transfers there is nothing to learn from the queue; that of a simulated device does not even sleep then.
         let has_transfers = queue.in_flight() > 0;
-        self.thread.get_or_init(std::thread::current);
         let state = if has_transfers { ON_QUEUE } else { PARKED };
         self.state.store(state, SeqCst);
         match (is_news(), has_transfers) {

@@ -125,6 +125,34 @@ impl Store {
         verify_store(self.handle.shared()?)
     }
 
+    /// Runs `future` in this thread until it completes. Meant for a thread that keeps many requests in flight, as futures
+    /// ([`Region::get_async`](super::Region::get_async)): it does the I/O of one worker itself meanwhile, which saves the switches between the two. With one [worker](Options::workers)
+    /// that is all I/O of the store; with more, so many threads may drive futures at a time, and further ones wait for
+    /// the workers. The future may wait for other events too. While it computes, requests of others in the worker's
+    /// partitions wait.
+    ///
+    /// ```
+    /// # fn main() -> kvell::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kvell::Store::open(folder.path().join("store"))?;
+    /// let region = store.region("r")?;
+    /// let length = store.drive(async {
+    ///     region.put_async("key", "value", kvell::Durability::Sync).await?;
+    ///     let value = region.get_async("key").await?;
+    ///     Ok::<_, kvell::Error>(value.map_or(0, |value| value.len()))
+    /// })??;
+    /// assert_eq!(length, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` in a driven future or a wake-up on a worker. Calls of the future that would wait for the store,
+    /// as plain gets and puts, scans and `sync`, fail with the same.
+    pub fn drive<F: Future>(&self, future: F) -> Result<F::Output> {
+        self.handle.drive(future)
+    }
+
     /// What the store holds and takes; nothing in a forked process.
     pub fn stats(&self) -> Stats {
         let shared = self.handle.shared();

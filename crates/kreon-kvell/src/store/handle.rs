@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use super::answer::{State, outcome_of};
 use super::call::{Answers, Call, Receiver};
+use super::post::{drive, is_worker};
 use super::refusals::closed;
 use super::running::Running;
 use super::shared::Shared;
-use super::worker::is_worker;
 use crate::partition::{Origin, Reply, Request};
 
 /// Bytes of the number of a region in front of each key.
@@ -57,6 +57,13 @@ impl Handle {
         self.home.check()?;
         check_may_wait()?;
         self.running.close()
+    }
+
+    /// Polls a future, and works as a worker meanwhile.
+    pub fn drive<F: Future>(&self, future: F) -> Result<F::Output> {
+        self.home.check()?;
+        check_may_wait()?;
+        Ok(drive(&self.running.shared, &self.running.posts, future))
     }
 
     /// Puts a request in and waits for its reply.
@@ -134,11 +141,12 @@ impl Handle {
     }
 }
 
-/// Refuses to wait on a worker, as in what the wake-up of a future runs: the worker would wait for itself.
+/// Refuses to wait on a worker, as in what the wake-up of a future runs and in a future that is driven: the worker would
+/// wait for itself.
 pub fn check_may_wait() -> Result<()> {
     if is_worker() {
-        let text =
-            "a wake-up on a worker of a store cannot wait for the store: let another thread do it";
+        let text = "a wake-up on a worker of a store, and a future that a store drives, cannot wait for the store: let \
+                    another thread do it";
         return Err(Error::invalid(text));
     }
     Ok(())

@@ -10,6 +10,7 @@
 //! - `shared_partition`: a partition that callers and its worker share
 //! - `shared`: what handles and workers have in common
 //! - `worker`: does all I/O of its partitions
+//! - `post`: who does the work of a worker, its thread or one that drives a future
 //! - `running`: the workers, from the opening to the close
 //! - `handle`: what all handles hold
 //! - `scan`: pairs in order
@@ -23,6 +24,7 @@ mod face;
 mod flights;
 mod handle;
 mod options;
+mod post;
 mod refusals;
 mod region;
 mod regions;

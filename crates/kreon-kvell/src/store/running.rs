@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::bell::Bell;
 use super::call::{Answers, Call, Receiver};
+use super::post::Post;
 use super::refusals::poisoned;
 use super::shared::Shared;
 use super::shared_partition::SharedPartition;
@@ -20,6 +21,8 @@ use crate::opening::Opened;
 /// A store whose workers run.
 pub struct Running {
     pub shared: Arc<Shared>,
+    /// One for each worker.
+    pub posts: Vec<Arc<Post>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     stage: Mutex<Stage>,
     is_closed: Condvar,
@@ -59,17 +62,24 @@ impl Running {
         let bells = queues.iter().map(|queue| Bell::new(&**queue)).collect();
         let partitions = partitions.into_iter().map(SharedPartition::new).collect();
         let places = (partitions, bells);
+        let shared = Arc::new(Shared::new(device, clock, places, extents, superblocks));
+        let post = |(number, queue)| {
+            let queue = (queue, crew.depth);
+            let worker = Worker::new(Arc::clone(&shared), number, queue, crew.marks_every);
+            Arc::new(Post::new(worker))
+        };
         let running = Self {
-            shared: Arc::new(Shared::new(device, clock, places, extents, superblocks)),
+            posts: queues.into_iter().enumerate().map(post).collect(),
+            shared,
             threads: Mutex::default(),
             stage: Mutex::new(Stage::Open),
             is_closed: Condvar::new(),
         };
-        for (number, queue) in queues.into_iter().enumerate() {
-            let shared = Arc::clone(&running.shared);
+        for (number, post) in running.posts.iter().enumerate() {
+            let post = Arc::clone(post);
             let work = move || {
                 take_short_turns();
-                Worker::new(shared, number, (queue, crew.depth), crew.marks_every).run();
+                post.stand();
             };
             match Builder::new().name(format!("kvell-{number}")).spawn(work) {
                 Ok(thread) => running.threads.lock().push(thread),

@@ -160,8 +160,7 @@ impl SharedPartition {
                 return Needs::default();
             }
             for end in ends.drain(..) {
-                let buffer = end.buffer.as_deref();
-                locked.partition.ended(end.tag, end.outcome, buffer);
+                locked.partition.ended(end.tag, end.outcome, end.buffer);
             }
             if room > 0 {
                 locked.partition.transfers(room, out);

@@ -9,7 +9,6 @@
 //! that is says first that it has ended, and looks at all partitions then. A wish that came before it looked it sees
 //! itself; who has a later one finds that the flush has ended.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use std::time::{Duration, Instant};
 use kreon_base::Result;
 use kreon_device::{TransferQueue, Transferred};
 
+use super::bell::nap;
 use super::call::Answers;
 use super::flights::{Flight, Flights};
 use super::shared::Shared;
@@ -35,16 +35,7 @@ const SUPERBLOCK_TAG: u64 = u64::MAX - 1;
 /// Longest sleep of a worker that waits for nothing.
 const PATIENCE_MAX: Duration = Duration::from_secs(600);
 
-thread_local! {
-    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread is a worker of a store: it cannot wait for the end of one.
-pub fn is_worker() -> bool {
-    IS_WORKER.get()
-}
-
-/// The thread that does the I/O of some partitions.
+/// What does the I/O of some partitions, in one thread at a time.
 pub struct Worker {
     shared: Arc<Shared>,
     number: usize,
@@ -59,6 +50,8 @@ pub struct Worker {
     marks_at: Option<Instant>,
     marks_every: Duration,
     ended: Vec<Transferred>,
+    /// Whether something has ended since the last nap.
+    has_reaped: bool,
     transfers: Vec<Transfer>,
     answers: Answers,
 }
@@ -103,18 +96,30 @@ impl Worker {
             marks_at: (number == 0).then(|| Instant::now() + marks_every),
             marks_every,
             ended: Vec::new(),
+            has_reaped: false,
             transfers: Vec::new(),
             answers: Answers::default(),
         }
     }
 
-    /// Works until the store stops. If it panics, all who wait for its partitions are told.
-    pub fn run(mut self) {
-        IS_WORKER.set(true);
-        let outcome = catch_unwind(AssertUnwindSafe(|| while self.turn() {}));
-        if outcome.is_ok() {
-            return;
+    /// This thread works from now on.
+    pub fn sit(&self) {
+        if let Some(bell) = self.shared.bells.get(self.number) {
+            bell.sit();
         }
+    }
+
+    /// Takes in what has ended, begins what is to be done, and sleeps, but not while `is_urgent`, which ends a sleep if the
+    /// bell rings. `false`: the store has stopped, or the turn has panicked and all who wait for its partitions were told.
+    pub fn turn_or_break_off(&mut self, is_urgent: &dyn Fn() -> bool) -> bool {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.turn(is_urgent)));
+        outcome.unwrap_or_else(|_| {
+            self.break_off();
+            false
+        })
+    }
+
+    fn break_off(&mut self) {
         self.shared.clock.fail();
         for own in &self.own {
             if let Some(partition) = self.shared.partitions.get(own.number) {
@@ -127,8 +132,7 @@ impl Worker {
         tracing::error!(worker = self.number, "a worker has panicked");
     }
 
-    /// Takes in what has ended, begins what is to be done, and sleeps. `false`: the store has stopped.
-    fn turn(&mut self) -> bool {
+    fn turn(&mut self, is_urgent: &dyn Fn() -> bool) -> bool {
         let now = Instant::now();
         let is_stopped = self.shared.is_stopped();
         if is_stopped && self.queue.in_flight() == 0 {
@@ -142,7 +146,7 @@ impl Worker {
         if flush_now && !is_stopped {
             self.begin_flush(now);
         }
-        self.sleep(now);
+        self.sleep(now, is_urgent);
         true
     }
 
@@ -151,6 +155,7 @@ impl Worker {
         let mut flush_now = false;
         let mut ended = std::mem::take(&mut self.ended);
         self.queue.reap(&mut ended);
+        self.has_reaped |= !ended.is_empty();
         for Transferred {
             tag,
             outcome,
@@ -332,7 +337,15 @@ impl Worker {
     }
 
     /// Begins what was pushed, and sleeps until there is something to do.
-    fn sleep(&mut self, now: Instant) {
+    fn sleep(&mut self, now: Instant, is_urgent: &dyn Fn() -> bool) {
+        if is_urgent() {
+            return self.queue.submit();
+        }
+        // Not twice in a row without the end of a transfer: then the device is slow, and requests are to reach it.
+        if self.has_reaped && nap(&mut *self.queue) {
+            self.has_reaped = false;
+            return;
+        }
         let times = self.own.iter().filter_map(|own| own.flush_at);
         let first = times.chain(self.marks_at).min();
         let patience = first.map_or(PATIENCE_MAX, |at| at.saturating_duration_since(now));
@@ -346,6 +359,7 @@ impl Worker {
         let is_news = || {
             let partitions = &shared.partitions;
             !has_transfers && shared.is_stopped()
+                || is_urgent()
                 || own.iter().any(|own| {
                     let partition = partitions.get(own.number);
                     partition.is_some_and(|partition| partition.has_news())

@@ -61,13 +61,16 @@ fn carry_out(device: &SimDevice, partition: &mut Partition, transfer: Transfer) 
             mut buffer,
         } => {
             let outcome = device.read_at(offset, &mut buffer);
-            partition.ended(tag, outcome, Some(&buffer));
+            partition.ended(tag, outcome, Some(buffer));
         }
         Transfer::Write {
             tag,
             offset,
             buffer,
-        } => partition.ended(tag, device.write_at(offset, &buffer), None),
+        } => {
+            let outcome = device.write_at(offset, &buffer);
+            partition.ended(tag, outcome, Some(buffer));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod closing;
+mod driving;
 mod durability;
 mod failures;
 mod futures;

@@ -138,7 +138,7 @@ fn run_all(
         .isolation(Isolation::Snapshot)
         .bytes_max(BYTES_MAX);
     let mut transaction = keyspace.store().transaction_with(options);
-    let mut effects = Effects::default();
+    let (mut effects, mut is_changed) = (Effects::default(), false);
     let mut replies = Vec::with_capacity(steps.len());
     for step in steps {
         let (run, db, args) = match step {
@@ -155,6 +155,7 @@ fn run_all(
         let mut access = Access::new(keyspace, db, Source::Within(&mut transaction));
         match run(&mut access, &args) {
             Ok(reply) => {
+                is_changed |= !access.is_unchanged();
                 let Effects { touched, lists } = access.apply()?;
                 effects.touched.extend(touched);
                 effects.lists.extend(lists);
@@ -164,7 +165,7 @@ fn run_all(
             Err(failure) => return Err(failure),
         }
     }
-    if effects.touched.is_empty() {
+    if !is_changed {
         return Ok((replies, keyspace.epochs().seen(held.stripes())));
     }
     let commit = || transaction.commit(Durability::Buffered);

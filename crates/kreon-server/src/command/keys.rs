@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use super::args::{SYNTAX, arg, integer, is, rest};
+use super::args::{NOT_INTEGER, SYNTAX, arg, integer, is, parse_integer, rest};
 use super::deadline::{Unit, invalid};
 use crate::keyspace::{
     Access, Collection, ELEMENT_PREFIX_BYTES, Failure, Item, Kind, STRING, Text, record_key,
@@ -53,7 +53,7 @@ pub(super) fn object(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     Ok(match access.item(access.db, key)? {
         None => Reply::Nil,
         Some(Item::Text(text)) => Reply::constant(match text.bytes() {
-            bytes if super::args::parse_integer(bytes).is_some() => "int",
+            bytes if parse_integer(bytes).is_some() => "int",
             bytes if bytes.len() <= 44 => "embstr",
             _ => "raw",
         }),
@@ -276,7 +276,7 @@ pub(super) fn copy(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
             is_over = true;
         } else if is(option, "DB") {
             let number = options.next().ok_or(SYNTAX)?;
-            let number = super::args::parse_integer(number).ok_or(super::args::NOT_INTEGER)?;
+            let number = parse_integer(number).ok_or(NOT_INTEGER)?;
             db = usize::try_from(number).unwrap_or(usize::MAX);
             access.keyspace().database(db)?;
         } else {

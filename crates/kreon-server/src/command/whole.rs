@@ -5,9 +5,9 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::args::{SYNTAX, arg, is, rest};
+use super::args::{NOT_INTEGER, SYNTAX, arg, is, parse_integer, rest};
 use super::glob::{literal_prefix, matches};
-use crate::keyspace::{Access, COLLECTION, Failure, STRING, Span, prefix_end, record_key};
+use crate::keyspace::{Access, COLLECTION, Failure, STRING, Span, Text, record_key};
 use crate::reply::{CommandError, Reply};
 
 type Outcome = Result<Reply, Failure>;
@@ -83,32 +83,27 @@ pub(super) fn randomkey(access: &mut Access<'_>, _args: &[Bytes]) -> Outcome {
     Ok(Reply::Nil)
 }
 
+/// The first record of `span`.
+fn first(access: &mut Access<'_>, span: Span) -> Result<Option<Vec<u8>>, Failure> {
+    let mut found = None;
+    access.scan(&span.limit(1), |record, _| {
+        found = Some(record.to_vec());
+        false
+    })?;
+    Ok(found)
+}
+
 /// The record behind a random key between the first and the last of `span`; `None` if there is none.
 pub(super) fn seek_any(access: &mut Access<'_>, span: &Span) -> Result<Option<Vec<u8>>, Failure> {
-    let mut one = |span: Span| {
-        let mut found = None;
-        access.scan(&span.limit(1), |record, _| {
-            found = Some(record.to_vec());
-            false
-        })?;
-        Ok::<_, Failure>(found)
-    };
-    let (Some(first), Some(last)) = (one(span.clone())?, one(span.clone().reverse(true))?) else {
+    let low = first(access, span.clone())?;
+    let high = first(access, span.clone().reverse(true))?;
+    let (Some(low), Some(high)) = (low, high) else {
         return Ok(None);
     };
-    let random = access.keyspace().random();
-    let start = random.key_between(&first, &last);
+    let start = access.keyspace().random().key_between(&low, &high);
     let mut behind = span.clone();
     behind.start = Bound::Included(start);
-    let mut one = |span: Span| {
-        let mut found = None;
-        access.scan(&span.limit(1), |record, _| {
-            found = Some(record.to_vec());
-            false
-        })?;
-        Ok::<_, Failure>(found)
-    };
-    Ok(one(behind)?.or(Some(last)))
+    Ok(first(access, behind)?.or(Some(high)))
 }
 
 pub(super) fn flushdb(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
@@ -191,7 +186,7 @@ pub(super) fn range(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
             is_keys = true;
         } else if is(option, "LIMIT") {
             let number = options.next().ok_or(SYNTAX)?;
-            let number = super::args::parse_integer(number).ok_or(super::args::NOT_INTEGER)?;
+            let number = parse_integer(number).ok_or(NOT_INTEGER)?;
             limit = usize::try_from(number).unwrap_or(usize::MAX);
         } else {
             return Err(SYNTAX.into());
@@ -214,7 +209,7 @@ pub(super) fn range(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     for (key, record) in found {
         replies.push(Reply::Bulk(key.into()));
         if !is_keys {
-            let text = record.and_then(|record| crate::keyspace::Text::decode(record.into()));
+            let text = record.and_then(|record| Text::decode(record.into()));
             replies.push(text.map_or(Reply::Nil, |text| {
                 let (value, skip) = text.into_parts();
                 Reply::Value { value, skip }
@@ -267,8 +262,6 @@ pub(super) fn behind(db: usize, kind: u8, prefix: &[u8], place: Option<&[u8]>) -
     let mut span = keys_with(db, kind, prefix);
     if let Some(place) = place {
         span.start = Bound::Excluded(place.to_vec());
-        let prefix = record_key(kind, prefix);
-        span.end = prefix_end(&prefix).map_or(Bound::Unbounded, Bound::Excluded);
     }
     span
 }

@@ -51,6 +51,10 @@ impl Random {
         };
         let (low, high) = (word(first), word(last));
         let chosen = low.saturating_add(self.below(high.saturating_sub(low).saturating_add(1)));
+        if chosen == low {
+            // With the bytes of the word it could lie behind the first key, which is shorter.
+            return first.to_vec();
+        }
         let mut key = first.get(..common).unwrap_or_default().to_vec();
         key.extend_from_slice(&chosen.to_be_bytes());
         key

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 /// What is read at once, if nothing larger is expected.
 pub(super) const READ_BYTES: usize = 16 << 10;
 /// Larger ones are not kept for others.
-const KEPT_BYTES_MAX: usize = 64 << 10;
+pub(super) const KEPT_BYTES_MAX: usize = 64 << 10;
 /// Spare ones of a kind.
 const SPARE_MAX: usize = 64;
 
@@ -26,11 +26,10 @@ impl Buffers {
         spare.unwrap_or_else(|| BytesMut::with_capacity(READ_BYTES))
     }
 
-    /// Takes back an empty one.
+    /// Takes back an empty one that was never larger than [`KEPT_BYTES_MAX`]: what is left of it behind requests does not tell.
     pub(super) fn put_input(&self, input: BytesMut) {
         let mut inputs = self.inputs.borrow_mut();
-        // After requests the rest of the buffer is left.
-        if input.capacity() > 0 && input.capacity() <= KEPT_BYTES_MAX && inputs.len() < SPARE_MAX {
+        if inputs.len() < SPARE_MAX {
             inputs.push(input);
         }
     }

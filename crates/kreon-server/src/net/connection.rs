@@ -50,6 +50,8 @@ pub(super) struct Connection {
     pub(super) session: Session,
     pub(super) parser: Parser,
     pub(super) input: BytesMut,
+    /// What the memory of `input` was at most since it held nothing.
+    pub(super) input_bytes: usize,
     /// What was parsed already: a request, with its arguments in `args`, or what is none.
     pub(super) ahead: Option<Result<Parsed, Violation>>,
     /// Bytes that the request in front of `input` lacks at least.
@@ -73,6 +75,7 @@ impl Connection {
             parser: Parser::new(session.limits()),
             session,
             input: BytesMut::new(),
+            input_bytes: 0,
             ahead: None,
             missing_bytes: 0,
             output: Vec::new(),
@@ -117,7 +120,8 @@ impl Connection {
 
     /// Notes what the connection holds, for others and for the budget of all.
     pub(super) fn hold(&mut self) -> Result<(), End> {
-        let (input, output) = (self.input.capacity(), self.output.capacity());
+        self.input_bytes = self.input_bytes.max(self.input.capacity());
+        let (input, output) = (self.input_bytes, self.output.capacity());
         self.entry
             .input_bytes
             .store(self.input.len(), Ordering::Relaxed);

@@ -2,13 +2,15 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use tokio::io::AsyncReadExt;
 
-use super::buffers::READ_BYTES;
+use super::buffers::{KEPT_BYTES_MAX, READ_BYTES};
 use super::connection::{Connection, End, Event};
 use super::stream::Stream;
 use crate::clients::{Call, ClientEntry};
@@ -34,6 +36,19 @@ impl Connection {
         self.hold()
     }
 
+    /// Holds no buffer while nothing is there.
+    fn give_back(&mut self) -> Result<(), End> {
+        let input = mem::take(&mut self.input);
+        let input_bytes = mem::take(&mut self.input_bytes);
+        self.entry.input_bytes.store(0, Ordering::Relaxed);
+        if input_bytes <= KEPT_BYTES_MAX {
+            self.worker.buffers.put_input(input);
+            return Ok(());
+        }
+        drop(input);
+        self.hold()
+    }
+
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, End>> {
         let call = self.entry.mailbox.poll(context.waker());
         match call {
@@ -46,9 +61,10 @@ impl Connection {
             Call::Messages if !self.has_delivered => return Poll::Ready(Ok(Event::Messages)),
             Call::Messages | Call::None => {}
         }
-        let is_lent = self.input.capacity() == 0;
-        if is_lent {
-            self.input = self.worker.buffers.input();
+        if self.input.is_empty() {
+            if self.input.capacity() == 0 {
+                self.input = self.worker.buffers.input();
+            }
             self.input.reserve(READ_BYTES);
         }
         match poll_input(&mut self.stream, &mut self.input, context) {

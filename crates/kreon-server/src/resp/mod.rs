@@ -6,6 +6,8 @@
 mod encode;
 mod inline;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use encode::{Version, encode};
 pub(crate) use request::{Parsed, Parser, RequestLimits, Violation};

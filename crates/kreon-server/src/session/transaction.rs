@@ -36,6 +36,15 @@ impl Transaction {
     }
 }
 
+/// A copy of a short argument: as a slice it would keep the whole buffer that it was received in.
+fn unpinned(arg: Bytes) -> Bytes {
+    const COPIED_BYTES_MAX: usize = 16 << 10;
+    match arg.len() <= COPIED_BYTES_MAX {
+        true => Bytes::copy_from_slice(&arg),
+        false => arg,
+    }
+}
+
 impl Session {
     pub(super) fn multi(&mut self) -> Reply {
         if self.transaction.is_some() {
@@ -68,7 +77,8 @@ impl Session {
             return Reply::Error(CommandError::new("ERR the transaction is too large"));
         }
         transaction.bytes += bytes;
-        transaction.queued.push((command, std::mem::take(args)));
+        let kept = args.drain(..).map(unpinned).collect();
+        transaction.queued.push((command, kept));
         Reply::Simple("QUEUED")
     }
 

@@ -372,7 +372,7 @@ impl World {
                 mut buffer,
             } => {
                 let outcome = self.device.read_at(offset, &mut buffer);
-                partition.ended(tag, outcome, Some(&buffer));
+                partition.ended(tag, outcome, Some(buffer));
             }
             Transfer::Write {
                 tag,
@@ -380,7 +380,7 @@ impl World {
                 buffer,
             } => {
                 let outcome = self.device.write_at(offset, &buffer);
-                partition.ended(tag, outcome, None);
+                partition.ended(tag, outcome, Some(buffer));
             }
         }
     }
