@@ -230,7 +230,7 @@ const SESSION: &[(&str, &str)] = &[
     ("DBSIZE", "0"),
     ("SELECT 0", "OK"),
     ("DEL s n h", "3"),
-    ("DBSIZE", "7"),
+    ("DBSIZE", "6"),
     ("FLUSHALL", "OK"),
     ("DBSIZE", "0"),
     (
