@@ -1,6 +1,7 @@
 //! Sizes as people write them: `65536`, `64M`, `256MiB`, `1.5g`.
 
 use parse_size::Config;
+use serde::{Deserialize, Deserializer};
 
 /// Units count in powers of 1024, with or without `i` and `B`: memory and volumes are cut in them.
 const SIZES: Config = Config::new().with_binary();
@@ -16,6 +17,22 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
         error => told(&error),
     })?;
     usize::try_from(bytes).map_err(|_| told(&"it is too large"))
+}
+
+/// A number of bytes, or a text as on the command line: for files of settings.
+pub fn deserialize_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Size {
+        Bytes(usize),
+        Text(String),
+    }
+    match Size::deserialize(from)? {
+        Size::Bytes(bytes) => Ok(Some(bytes)),
+        Size::Text(text) => parse_size(&text)
+            .map(Some)
+            .map_err(serde::de::Error::custom),
+    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kreon::{Error, Result};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use crate::size::parse_size;
+use crate::size::{deserialize_size, parse_size};
 
 /// What may stand in the file, and before it on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize)]
@@ -35,7 +35,7 @@ pub struct ServerSettings {
     pub domain: Option<String>,
     /// Memory of its stores: each has its part of --primaries-max [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[serde(default, deserialize_with = "size")]
+    #[serde(default, deserialize_with = "deserialize_size")]
     pub memory: Option<usize>,
     /// Most groups whose primary it is [default: 8]
     #[arg(long, value_name = "GROUPS")]
@@ -84,22 +84,6 @@ impl ServerSettings {
             session_ms: self.session_ms.or(file.session_ms),
             status_listen: self.status_listen.or(file.status_listen),
         }
-    }
-}
-
-/// A number of bytes, or a text as on the command line.
-fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Size {
-        Bytes(usize),
-        Text(String),
-    }
-    match Size::deserialize(from)? {
-        Size::Bytes(bytes) => Ok(Some(bytes)),
-        Size::Text(text) => parse_size(&text)
-            .map(Some)
-            .map_err(serde::de::Error::custom),
     }
 }
 

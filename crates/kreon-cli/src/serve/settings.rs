@@ -10,7 +10,7 @@ use kreon::{Error, Result};
 use kreon_server::Persistence;
 use serde::{Deserialize, Deserializer};
 
-use crate::size::parse_size;
+use crate::size::{deserialize_size, parse_size};
 
 /// What may stand in the file, and before it on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize)]
@@ -27,11 +27,11 @@ pub struct ServeSettings {
     pub unix: Option<PathBuf>,
     /// Memory of the store [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[serde(default, deserialize_with = "size")]
+    #[serde(default, deserialize_with = "deserialize_size")]
     pub memory: Option<usize>,
     /// Never let the volume grow beyond this
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[serde(default, deserialize_with = "size")]
+    #[serde(default, deserialize_with = "deserialize_size")]
     pub volume_max: Option<usize>,
     /// When an acknowledged write survives a crash: `sync` (before its reply), `buffered`, or `interval:MS`
     /// [default: buffered]
@@ -72,19 +72,19 @@ pub struct ServeSettings {
     pub args_max: Option<usize>,
     /// Longest argument [default: 512MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[serde(default, deserialize_with = "size")]
+    #[serde(default, deserialize_with = "deserialize_size")]
     pub bulk_max: Option<usize>,
     /// Longest request, and longest transaction [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[serde(default, deserialize_with = "size")]
+    #[serde(default, deserialize_with = "deserialize_size")]
     pub request_max: Option<usize>,
     /// Most bytes that wait for a client which does not read them [default: 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[serde(default, deserialize_with = "size")]
+    #[serde(default, deserialize_with = "deserialize_size")]
     pub output_max: Option<usize>,
     /// Most bytes in the buffers of all connections together [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[serde(default, deserialize_with = "size")]
+    #[serde(default, deserialize_with = "deserialize_size")]
     pub buffers_max: Option<usize>,
     /// Allow the command DEBUG
     #[arg(long, num_args = 0, default_missing_value = "true")]
@@ -164,22 +164,6 @@ impl ServeSettings {
             buffers_max: self.buffers_max.or(file.buffers_max),
             debug: self.debug.or(file.debug),
         }
-    }
-}
-
-/// A number of bytes, or a text as on the command line.
-fn size<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<usize>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Size {
-        Bytes(usize),
-        Text(String),
-    }
-    match Size::deserialize(from)? {
-        Size::Bytes(bytes) => Ok(Some(bytes)),
-        Size::Text(text) => parse_size(&text)
-            .map(Some)
-            .map_err(serde::de::Error::custom),
     }
 }
 
