@@ -7,7 +7,7 @@ use kreon_base::{PageBytes, PageNo, Priority, Result};
 
 use crate::read::PageReader;
 use crate::table::stripe_of;
-use crate::well::STRIPE_PAGES;
+use crate::well::{FreeFrame, STRIPE_PAGES};
 
 /// Gives a page new content: resident and dirty, or written at once if there is no frame to be had.
 ///
@@ -19,29 +19,79 @@ pub(crate) fn fresh(
     priority: Priority,
     bytes: &PageBytes,
 ) -> Result<()> {
-    let (frames, table) = (&reader.frames, reader.table());
-    table.check_page(page)?;
-    frames.writer().counters().pages_fresh.add(1);
-    forget(reader, page, 1);
-    let mut frame = frames.take();
-    while let Some(mut filled) = frame {
-        table.space().bytes_mut(&mut filled).copy_from_slice(bytes);
-        let mut retired = Vec::new();
-        let replaced = table
-            .lock(page)
-            .replace(page, priority, filled, &mut retired);
-        table.settle(retired);
-        match replaced {
-            Ok(()) => return frames.writer().write_excess(table),
-            Err(unused) if frames.make_table_room() => frame = Some(unused),
-            Err(unused) => {
-                table.pool().put(unused);
-                frame = None;
-            }
+    begin(reader, page)?;
+    let table = reader.table();
+    if let Some(mut frame) = reader.frames.take() {
+        table.space().bytes_mut(&mut frame).copy_from_slice(bytes);
+        match place(reader, page, priority, frame) {
+            Ok(()) => return reader.frames.writer().write_excess(table),
+            Err(unused) => table.pool().put(unused),
         }
     }
+    write_at_once(reader, page, bytes)
+}
+
+/// [`fresh`] with a frame that has the content already. The frame is written at once, and back in the pool, if the page
+/// array has no room for its page.
+///
+/// # Errors
+/// As [`fresh`]; the frame is back in the pool if the volume cannot have the page.
+pub(crate) fn publish(
+    reader: &PageReader,
+    page: PageNo,
+    priority: Priority,
+    frame: FreeFrame,
+) -> Result<()> {
+    let table = reader.table();
+    let unused = match begin(reader, page) {
+        Ok(()) => match place(reader, page, priority, frame) {
+            Ok(()) => return reader.frames.writer().write_excess(table),
+            Err(unused) => unused,
+        },
+        Err(error) => {
+            table.pool().put(frame);
+            return Err(error);
+        }
+    };
+    let written = write_at_once(reader, page, table.space().bytes(&unused));
+    table.pool().put(unused);
+    written
+}
+
+/// Counts a page that gets new content, and invalidates what other places know of it.
+fn begin(reader: &PageReader, page: PageNo) -> Result<()> {
+    reader.table().check_page(page)?;
+    reader.frames.writer().counters().pages_fresh.add(1);
+    forget(reader, page, 1);
+    Ok(())
+}
+
+/// Makes a filled frame that of its page, which is dirty then. The frame comes back if the page array has no room.
+fn place(
+    reader: &PageReader,
+    page: PageNo,
+    priority: Priority,
+    mut frame: FreeFrame,
+) -> Result<(), FreeFrame> {
+    let table = reader.table();
+    loop {
+        let mut retired = Vec::new();
+        let placed = table
+            .lock(page)
+            .replace(page, priority, frame, &mut retired);
+        table.settle(retired);
+        match placed {
+            Ok(()) => return Ok(()),
+            Err(unused) if reader.frames.make_table_room() => frame = unused,
+            Err(unused) => return Err(unused),
+        }
+    }
+}
+
+/// Writes a page that gets no frame.
+fn write_at_once(reader: &PageReader, page: PageNo, bytes: &PageBytes) -> Result<()> {
     discard(reader, page, 1);
-    let written = frames.writer().write_past(page, bytes);
+    let written = reader.frames.writer().write_past(page, bytes);
     // A reader of the old content may have begun to load it meanwhile.
     discard(reader, page, 1);
     written

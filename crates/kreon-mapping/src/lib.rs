@@ -37,7 +37,7 @@ pub use evict::LentFrames;
 #[cfg(feature = "comparison")]
 pub use kreon_device::MapAdvice;
 pub use limits::check_memory;
-pub use mapping::Mapping;
+pub use mapping::{Mapping, OpenFrame};
 pub use modes::MappingModes;
 #[cfg(feature = "comparison")]
 pub use modes::{Backend, Eviction, KeepRecords, Writeback};

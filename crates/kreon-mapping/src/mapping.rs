@@ -1,6 +1,7 @@
 //! The mapping: what a user of the crate sees. It delegates to the reader and its parts, and has no state of its own
 //! beside the plan of its memory.
 
+mod open_frame;
 mod reads;
 mod resident;
 mod writes;
@@ -17,6 +18,8 @@ use crate::options::{MappingOptions, PageRequest};
 use crate::plan::MemoryPlan;
 use crate::read::{Mapped, PageReader, ReadCounters};
 use crate::stats::{self, MappingStats, PriorityStats};
+
+pub use open_frame::OpenFrame;
 
 /// Pages of a volume in frames: `Kreon 3.3` in user space.
 ///

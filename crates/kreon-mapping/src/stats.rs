@@ -23,7 +23,7 @@ pub struct MappingStats {
     pub pages_read: u64,
     /// Pages that were read past the frames: of long ranges, and those for which no frame was to be had.
     pub pages_read_past: u64,
-    /// Pages made fresh.
+    /// Pages made fresh, from a copy or from an open frame.
     pub pages_fresh: u64,
     /// Dirty pages written.
     pub pages_written: u64,
@@ -41,6 +41,8 @@ pub struct MappingStats {
     pub frames: u64,
     /// Frames that hold no page.
     pub frames_free: u64,
+    /// Frames that callers fill in place: they hold no page, and are not free.
+    pub frames_open: u64,
     /// Pages that have a frame.
     pub pages_resident: u64,
     /// Frames that hold single records.
@@ -88,6 +90,7 @@ impl MappingStats {
             stripes_emptied: evictions.stripes_emptied.get(),
             frames: table.frames() as u64,
             frames_free: table.pool().len() as u64,
+            frames_open: frames.open_share().open() as u64,
             pages_resident: table.counts().resident() as u64,
             frames_of_records: records.map_or(0, |records| records.frames() as u64),
             pages_dirty: table.counts().dirty() as u64,

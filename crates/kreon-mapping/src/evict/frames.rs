@@ -11,6 +11,7 @@ use kreon_device::Device;
 use parking_lot::Mutex;
 
 use super::hunt::Hunt;
+use super::open::OpenShare;
 use super::table_room::{self, StripeHand};
 use crate::counters::{ClassCounters, Counter};
 use crate::options::MappingOptions;
@@ -55,6 +56,7 @@ pub(crate) struct Frames {
     stripe_hand: Mutex<StripeHand>,
     /// Pages that are evicted at once.
     batch: usize,
+    open: OpenShare,
     counters: EvictCounters,
 }
 
@@ -74,6 +76,7 @@ impl Frames {
             turn: Mutex::default(),
             stripe_hand: Mutex::default(),
             batch: (shape.frames / 8).min(EVICT_BATCH_MAX),
+            open: OpenShare::new(shape.frames),
             counters: EvictCounters::default(),
         })
     }
@@ -90,6 +93,11 @@ impl Frames {
     /// Single records, if they are kept.
     pub(crate) fn records(&self) -> Option<&RecordCache> {
         self.records.as_ref()
+    }
+
+    /// How many frames callers fill in place, and may.
+    pub(crate) fn open_share(&self) -> &OpenShare {
+        &self.open
     }
 
     pub(crate) fn counters(&self) -> &EvictCounters {

@@ -4,10 +4,12 @@
 //! - `hunt`: one pass of eviction
 //! - `table_room`: room in the page array
 //! - `lent`: frames as plain memory
+//! - `open`: how many frames callers may fill in place
 
 mod frames;
 mod hunt;
 mod lent;
+mod open;
 mod table_room;
 
 pub(crate) use frames::{EvictCounters, Frames};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::PageNo;
-use kreon_base::sync::{Ordering::Relaxed, explore};
+use kreon_base::sync::{Mutex, Ordering::Relaxed, explore};
 use kreon_device::Backing;
 use loom::thread;
 
@@ -177,6 +177,39 @@ fn model_a_load_is_published_once_or_cancelled() {
         loader.join().unwrap();
         let is_gone = discarder.join().unwrap();
         assert_eq!(is_gone, space.state(B) == PageState::Absent);
+    });
+}
+
+/// A frame is filled in place under a lock, by one thread after the other, and published by the last of them. Who finds
+/// the lock empty finds the page.
+#[test]
+fn model_an_open_frame_becomes_the_page_that_its_last_owner_filled() {
+    explore("entry: an open frame, a writer, a reader", Some(3), || {
+        let (space, mut free) = space(2);
+        let mut frame = free.remove(0);
+        space.bytes_mut(&mut frame).fill(9);
+        let open = Arc::new(Mutex::new(Some(frame)));
+        let writer = {
+            let open = Arc::clone(&open);
+            beside(&space, move |space| {
+                let mut open = open.lock();
+                let mut frame = open.take().expect("nobody else takes it");
+                space.bytes_mut(&mut frame).fill(2);
+                space.publish_dirty(B, frame).expect("absent");
+            })
+        };
+        let reader = beside(&space, move |space| {
+            if let Some(frame) = &*open.lock() {
+                assert_eq!(space.bytes(frame)[0], 9);
+                return;
+            }
+            assert_eq!(space.pin(B).expect("published").bytes()[0], 2);
+        });
+        // One who does not know of the lock sees the page, or nothing.
+        read(&space, B);
+        reader.join().unwrap();
+        writer.join().unwrap();
+        pins::end_thread();
     });
 }
 
