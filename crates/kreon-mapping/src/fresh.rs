@@ -3,11 +3,11 @@
 //! When either call returns, nothing that the mapping knew under the page's number before can be seen again: neither in a
 //! frame, nor as a single record, nor by a load or write that was under way.
 
-use kreon_base::{PageBytes, PageNo, Priority, Result};
+use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Priority, Result};
 
 use crate::read::PageReader;
 use crate::table::stripe_of;
-use crate::well::STRIPE_PAGES;
+use crate::well::{FreeFrame, STRIPE_PAGES};
 
 /// Gives a page new content: resident and dirty, or written at once if there is no frame to be had.
 ///
@@ -23,7 +23,7 @@ pub(crate) fn fresh(
     table.check_page(page)?;
     frames.writer().counters().pages_fresh.add(1);
     forget(reader, page, 1);
-    let mut frame = frames.take();
+    let mut frame = take_frame(reader, page)?;
     while let Some(mut filled) = frame {
         table.space().bytes_mut(&mut filled).copy_from_slice(bytes);
         let mut retired = Vec::new();
@@ -45,6 +45,40 @@ pub(crate) fn fresh(
     // A reader of the old content may have begun to load it meanwhile.
     discard(reader, page, 1);
     written
+}
+
+/// A frame for the new content of a page, if one is to be had.
+///
+/// # Errors
+/// Those of the device, where the old content is read first.
+fn take_frame(reader: &PageReader, page: PageNo) -> Result<Option<FreeFrame>> {
+    match reader.frames.take() {
+        Some(frame) if reader.modes.reads_before_fresh() => {
+            read_first(reader, page, frame).map(Some)
+        }
+        frame => Ok(frame),
+    }
+}
+
+/// Reads the old content of a page into the frame of its new content, unless the page is resident, or behind the end of
+/// the volume.
+fn read_first(reader: &PageReader, page: PageNo, mut frame: FreeFrame) -> Result<FreeFrame> {
+    let table = reader.table();
+    let end_bytes = page.offset_bytes() + PAGE_BYTES as u64;
+    if end_bytes > reader.device.len_bytes() || table.is_resident(page) {
+        return Ok(frame);
+    }
+    let bytes = table.space().bytes_mut(&mut frame).as_mut_slice();
+    match reader.device.read_at(page.offset_bytes(), bytes) {
+        Ok(()) => {
+            reader.counters.pages_read.add(1);
+            Ok(frame)
+        }
+        Err(error) => {
+            table.pool().put(frame);
+            Err(error)
+        }
+    }
 }
 
 /// Makes `pages` pages from `first` on absent, dirty or not.
