@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use kreon_base::Priority;
 
+use crate::shared::StatisticCount;
+
 /// Threads that count their hits in lines of their own; the others share one line.
 const HIT_LINES: usize = 64;
 
@@ -12,7 +14,7 @@ pub(crate) const CLASSES: usize = 48;
 
 /// One number to which all threads add.
 #[derive(Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct Counter(StatisticCount);
 
 /// Counters by thread and class: a hit does not write to memory that other threads write to.
 pub(crate) struct ThreadCounters(Box<[CounterLine]>);
@@ -41,7 +43,7 @@ impl Default for CounterLine {
 
 impl Default for ClassCounters {
     fn default() -> Self {
-        Self([const { Counter(AtomicU64::new(0)) }; CLASSES])
+        Self([const { Counter(StatisticCount::new(0)) }; CLASSES])
     }
 }
 

@@ -3,7 +3,7 @@
 //! When either call returns, nothing that the mapping knew under the page's number before can be seen again: neither in a
 //! frame, nor as a single record, nor by a load or write that was under way.
 
-use kreon_base::{PageBytes, PageNo, Priority, Result};
+use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Priority, Result};
 
 use crate::read::PageReader;
 use crate::table::stripe_of;
@@ -21,7 +21,7 @@ pub(crate) fn fresh(
 ) -> Result<()> {
     begin(reader, page)?;
     let table = reader.table();
-    if let Some(mut frame) = reader.frames.take() {
+    if let Some(mut frame) = take_frame(reader, page)? {
         table.space().bytes_mut(&mut frame).copy_from_slice(bytes);
         match place(reader, page, priority, frame) {
             Ok(()) => return reader.frames.writer().write_excess(table),
@@ -95,6 +95,40 @@ fn write_at_once(reader: &PageReader, page: PageNo, bytes: &PageBytes) -> Result
     // A reader of the old content may have begun to load it meanwhile.
     discard(reader, page, 1);
     written
+}
+
+/// A frame for the new content of a page, if one is to be had.
+///
+/// # Errors
+/// Those of the device, where the old content is read first.
+fn take_frame(reader: &PageReader, page: PageNo) -> Result<Option<FreeFrame>> {
+    match reader.frames.take() {
+        Some(frame) if reader.modes.reads_before_fresh() => {
+            read_first(reader, page, frame).map(Some)
+        }
+        frame => Ok(frame),
+    }
+}
+
+/// Reads the old content of a page into the frame of its new content, unless the page is resident, or behind the end of
+/// the volume.
+fn read_first(reader: &PageReader, page: PageNo, mut frame: FreeFrame) -> Result<FreeFrame> {
+    let table = reader.table();
+    let end_bytes = page.offset_bytes() + PAGE_BYTES as u64;
+    if end_bytes > reader.device.len_bytes() || table.is_resident(page) {
+        return Ok(frame);
+    }
+    let bytes = table.space().bytes_mut(&mut frame).as_mut_slice();
+    match reader.device.read_at(page.offset_bytes(), bytes) {
+        Ok(()) => {
+            reader.counters.pages_read.add(1);
+            Ok(frame)
+        }
+        Err(error) => {
+            table.pool().put(frame);
+            Err(error)
+        }
+    }
 }
 
 /// Makes `pages` pages from `first` on absent, dirty or not.

@@ -6,7 +6,8 @@
 //!
 //! From the ground:
 //!
-//! - `well`: the unsafe code: frames' memory, the page array, pins; `limits`, `modes`, `options`, `counters`, `transfer`
+//! - `well`: the unsafe code: frames' memory, the page array, pins; `limits`, `modes`, `options`, `transfer`
+//! - `shared`: locks and counts that all threads write to; `counters`: statistics
 //! - `table`: which page is in which frame, and which frames are free; `record_cache`: single records that are read often
 //! - `writeback`: from frames to the device
 //! - `evict`: the supply of frames
@@ -26,6 +27,7 @@ mod options;
 mod plan;
 mod read;
 mod record_cache;
+mod shared;
 mod stats;
 mod table;
 mod transfer;
@@ -43,4 +45,6 @@ pub use modes::MappingModes;
 pub use modes::{Backend, Eviction, KeepRecords, Writeback};
 pub use options::{MappingOptions, PageRequest};
 pub use read::{Fetched, FinalBytes, LentRecord};
+#[cfg(feature = "lock-times")]
+pub use shared::{CountWrites, LockTimes, clock_ticks, hold_cost_ticks};
 pub use stats::{MappingStats, PriorityStats};

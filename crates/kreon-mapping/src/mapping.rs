@@ -1,6 +1,8 @@
 //! The mapping: what a user of the crate sees. It delegates to the reader and its parts, and has no state of its own
 //! beside the plan of its memory.
 
+#[cfg(feature = "lock-times")]
+mod demands;
 mod open_frame;
 mod reads;
 mod resident;

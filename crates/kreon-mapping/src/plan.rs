@@ -124,8 +124,9 @@ impl MemoryPlan {
 
 /// Four for each processor, so that threads seldom contend, unless the options say otherwise.
 fn shards(options: &MappingOptions) -> usize {
-    if options.shards > 0 {
-        return options.shards.min(SHARDS_MAX);
+    let wanted = options.modes.shards(options.shards);
+    if wanted > 0 {
+        return wanted.min(SHARDS_MAX);
     }
     let affordable = options.memory_bytes / SHARD_SHARE / SHARD_BYTES;
     (4 * processors()).min(affordable).clamp(1, SHARDS_MAX)
@@ -178,6 +179,15 @@ mod tests {
         let mut options = MappingOptions::new(MIB, 1 << 30);
         options.dirty_share_percent = 0;
         assert!(MemoryPlan::new(&options, 0).is_err());
+    }
+
+    #[test]
+    fn a_mode_overrules_the_shards_of_the_options() {
+        let mut options = MappingOptions::new(64 * MIB, 1 << 30);
+        options.shards = 8;
+        assert_eq!(MemoryPlan::new(&options, 0).unwrap().table.shards, 8);
+        options.modes.shards = 1;
+        assert_eq!(MemoryPlan::new(&options, 0).unwrap().table.shards, 1);
     }
 
     #[test]

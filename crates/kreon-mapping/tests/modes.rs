@@ -87,6 +87,81 @@ fn no_more_transfers_are_handed_over_at_once_than_the_depth() {
 }
 
 #[test]
+fn an_eviction_frees_as_many_frames_as_its_batch_says() {
+    for batch in [1, 64, 512] {
+        let device = device();
+        let mapping = mapping_with(&device, 4096, |options| {
+            options.modes.evict_batch_max = batch;
+        });
+        for page in 0..4096 {
+            mapping.read(any(page), |_| ()).unwrap();
+        }
+        assert_eq!(mapping.stats().pages_evicted, 0);
+        mapping.read(any(5000), |_| ()).unwrap();
+        assert_eq!(mapping.stats().pages_evicted, batch as u64);
+    }
+}
+
+#[test]
+fn one_shard_and_one_list_lead_to_every_frame() {
+    for (shards, free_lists) in [(1, 0), (1, 4), (0, 1)] {
+        let device = device();
+        let mapping = mapping_with(&device, 256, |options| {
+            options.modes.shards = shards;
+            options.modes.free_lists = free_lists;
+        });
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let mapping = &mapping;
+                scope.spawn(move || {
+                    for page in (0..64).map(|n| thread * 64 + n) {
+                        fresh(mapping, page, 5).unwrap();
+                        assert_eq!(version(mapping, page).unwrap(), 5);
+                    }
+                });
+            }
+        });
+        assert_eq!(mapping.stats().pages_resident, 256);
+        mapping.sync().unwrap();
+        (1000..1600).for_each(|page| assert_eq!(version(&mapping, page).unwrap(), 0));
+        (0..256).for_each(|page| assert_eq!(version(&mapping, page).unwrap(), 5));
+        device.assert_no_violation();
+    }
+}
+
+#[test]
+fn a_fresh_page_is_read_first_only_where_the_mode_says_so() {
+    for fresh_reads in [false, true] {
+        let device = device();
+        let mapping = mapping_with(&device, 64, |options| {
+            options.modes.fresh_reads = fresh_reads;
+        });
+        assert_eq!(version(&mapping, 7).unwrap(), 0);
+        let before = device.reads();
+        (0..10).for_each(|page| fresh(&mapping, page, 3).unwrap());
+        // Page 7 is resident.
+        assert_eq!(device.reads() - before, if fresh_reads { 9 } else { 0 });
+        (0..10).for_each(|page| assert_eq!(version(&mapping, page).unwrap(), 3));
+        mapping.sync().unwrap();
+        (0..10).for_each(|page| assert_eq!(verify(page, &device.page(page)), Ok(3)));
+        device.assert_no_violation();
+    }
+}
+
+#[test]
+fn a_failed_read_before_a_fresh_page_leaves_its_frame_free() {
+    let device = device();
+    let mapping = mapping_with(&device, 64, |options| options.modes.fresh_reads = true);
+    device.bad_reads.lock().insert(9);
+    let failed = fresh(&mapping, 9, 1).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Io);
+    assert_eq!(mapping.stats().frames_free, 64);
+    device.bad_reads.lock().clear();
+    fresh(&mapping, 9, 1).unwrap();
+    assert_eq!(version(&mapping, 9).unwrap(), 1);
+}
+
+#[test]
 fn pages_are_made_and_asked_for_while_readers_hold_every_frame() {
     let device = device();
     let mapping = mapping_with_frames(&device, 64);

@@ -8,20 +8,18 @@ use std::sync::Arc;
 
 use kreon_base::{Priority, Result};
 use kreon_device::Device;
-use parking_lot::Mutex;
 
 use super::hunt::Hunt;
 use super::open::OpenShare;
 use super::table_room::{self, StripeHand};
 use crate::counters::{ClassCounters, Counter};
+use crate::modes::EVICT_BATCH_MAX;
 use crate::options::MappingOptions;
 use crate::record_cache::{Generation, RecordCache};
+use crate::shared::{EvictMutex, RoomMutex};
 use crate::table::{PRIORITIES, PageTable, TableShape};
 use crate::well::FreeFrame;
 use crate::writeback::Writer;
-
-/// Most frames that are evicted for one that is wanted.
-const EVICT_BATCH_MAX: usize = 64;
 
 /// Rounds of evicting and writing back that a thread makes for the frames that it wants.
 const ROUNDS_MAX: usize = 4;
@@ -51,9 +49,9 @@ pub(crate) struct Frames {
     writer: Writer,
     records: Option<RecordCache>,
     /// Whose turn it is to evict, and the shard where it goes on.
-    turn: Mutex<usize>,
+    turn: EvictMutex<usize>,
     /// Where the search for room in the page array goes on. One thread searches at a time.
-    stripe_hand: Mutex<StripeHand>,
+    stripe_hand: RoomMutex<StripeHand>,
     /// Pages that are evicted at once.
     batch: usize,
     open: OpenShare,
@@ -73,9 +71,9 @@ impl Frames {
             table: PageTable::new(shape, options)?,
             writer: Writer::new(device, shape.frames, share_percent, &options.modes),
             records: RecordCache::new(record_table_bytes),
-            turn: Mutex::default(),
-            stripe_hand: Mutex::default(),
-            batch: (shape.frames / 8).min(EVICT_BATCH_MAX),
+            turn: EvictMutex::default(),
+            stripe_hand: RoomMutex::default(),
+            batch: (shape.frames / 8).min(options.modes.evict_batch_max()),
             open: OpenShare::new(shape.frames),
             counters: EvictCounters::default(),
         })

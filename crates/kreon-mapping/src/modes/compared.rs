@@ -2,6 +2,8 @@
 
 use kreon_device::MapAdvice;
 
+use super::EVICT_BATCH_MAX;
+
 /// Variants that experiments compare. The default measured best; the others have no other use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingModes {
@@ -15,6 +17,14 @@ pub struct MappingModes {
     pub writeback: Writeback,
     /// Most transfers of a prefetch or a writeback in flight at once. 1: one after the other.
     pub depth_max: usize,
+    /// Most pages that are evicted for one frame that is wanted, at least 1.
+    pub evict_batch_max: usize,
+    /// Locks over which the state of the pages is spread; 0: as many as the options of the mapping say.
+    pub shards: usize,
+    /// Lists of free frames, each with a lock; 0: as many as shards.
+    pub free_lists: usize,
+    /// Whether a page that gets new content is read from the device first, as a write fault of the kernel's mapping does.
+    pub fresh_reads: bool,
 }
 
 /// Where clean pages are read.
@@ -72,6 +82,10 @@ impl Default for MappingModes {
             eviction: Eviction::default(),
             writeback: Writeback::default(),
             depth_max: usize::MAX,
+            evict_batch_max: EVICT_BATCH_MAX,
+            shards: 0,
+            free_lists: 0,
+            fresh_reads: false,
         }
     }
 }
@@ -110,5 +124,31 @@ impl MappingModes {
     /// Most transfers of a call that are in flight at once, at least 1.
     pub(crate) fn depth_max(&self) -> usize {
         self.depth_max.max(1)
+    }
+
+    /// Most frames that are evicted for one that is wanted, at least 1.
+    pub(crate) fn evict_batch_max(&self) -> usize {
+        self.evict_batch_max.max(1)
+    }
+
+    /// How many shards there are, where the options say `of_options`; 0: whoever plans them chooses.
+    pub(crate) fn shards(&self, of_options: usize) -> usize {
+        match self.shards {
+            0 => of_options,
+            shards => shards,
+        }
+    }
+
+    /// Lists of free frames beside `shards` shards.
+    pub(crate) fn free_lists(&self, shards: usize) -> usize {
+        match self.free_lists {
+            0 => shards,
+            lists => lists,
+        }
+    }
+
+    /// Whether a page that gets new content is read first.
+    pub(crate) fn reads_before_fresh(&self) -> bool {
+        self.fresh_reads
     }
 }

@@ -10,3 +10,6 @@ mod shipped;
 pub use compared::{Backend, Eviction, KeepRecords, MappingModes, Writeback};
 #[cfg(not(feature = "comparison"))]
 pub use shipped::MappingModes;
+
+/// Most frames that are evicted for one that is wanted.
+pub(crate) const EVICT_BATCH_MAX: usize = 64;

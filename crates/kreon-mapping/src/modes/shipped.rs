@@ -1,5 +1,7 @@
 //! The only way: the one that measured best.
 
+use super::EVICT_BATCH_MAX;
+
 /// How a mapping works. There is nothing to choose without the feature `comparison`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,5 +42,25 @@ impl MappingModes {
     /// Most transfers of a call that are in flight at once.
     pub(crate) const fn depth_max(&self) -> usize {
         usize::MAX
+    }
+
+    /// Most frames that are evicted for one that is wanted.
+    pub(crate) const fn evict_batch_max(&self) -> usize {
+        EVICT_BATCH_MAX
+    }
+
+    /// How many shards there are: as the options say.
+    pub(crate) const fn shards(&self, of_options: usize) -> usize {
+        of_options
+    }
+
+    /// Lists of free frames: one for each shard.
+    pub(crate) const fn free_lists(&self, shards: usize) -> usize {
+        shards
+    }
+
+    /// Whether a page that gets new content is read first: it never is.
+    pub(crate) const fn reads_before_fresh(&self) -> bool {
+        false
     }
 }

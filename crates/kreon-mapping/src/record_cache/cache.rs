@@ -8,13 +8,13 @@
 //! A record is known by its offset and the generation of its segment. Its bytes never change;
 //! [`RecordCache::forget`] invalidates all records of a segment at once by a new generation.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kreon_base::{PageNo, SEGMENT_BYTES, SEGMENT_PAGES};
-use parking_lot::Mutex;
 
 use super::queues::{Queues, RecordId};
 use super::slots;
+use crate::shared::{GenerationCount, RecordsMutex};
 use crate::well::{FrameSpace, FreeFrame};
 
 /// Longest record that is kept, in bytes: longer ones fill pages of their own well enough.
@@ -39,9 +39,9 @@ const MEMORY_BYTES_MIN: usize = 1 << 20;
 
 /// Records in frames.
 pub(crate) struct RecordCache {
-    shards: Box<[Mutex<Queues>]>,
+    shards: Box<[RecordsMutex<Queues>]>,
     /// One for each segment, modulo their number.
-    generations: Box<[AtomicU32]>,
+    generations: Box<[GenerationCount]>,
     /// Frames in all shards.
     frames: AtomicUsize,
     /// The shard that gives up frames next.
@@ -77,14 +77,20 @@ impl RecordCache {
         let shard_bytes = (table_bytes - 2 * generation_bytes) / shards;
         Some(Self {
             shards: (0..shards)
-                .map(|_| Mutex::new(Queues::new(shard_bytes)))
+                .map(|_| RecordsMutex::new(Queues::new(shard_bytes)))
                 .collect(),
-            generations: (0..generation_bytes / size_of::<AtomicU32>())
-                .map(|_| AtomicU32::new(0))
+            generations: (0..generation_bytes / size_of::<GenerationCount>())
+                .map(|_| GenerationCount::new(0))
                 .collect(),
             frames: AtomicUsize::new(0),
             turn: AtomicUsize::new(0),
         })
+    }
+
+    /// Locks that the records are spread over.
+    #[cfg(feature = "lock-times")]
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.len()
     }
 
     /// Frames that hold records.
@@ -199,7 +205,7 @@ impl RecordCache {
         RecordId { offset, generation }
     }
 
-    fn shard(&self, offset: u64) -> &Mutex<Queues> {
+    fn shard(&self, offset: u64) -> &RecordsMutex<Queues> {
         // Bits of the hash that the tables do not use.
         &self.shards[(slots::hash(offset) % self.shards.len() as u64) as usize]
     }

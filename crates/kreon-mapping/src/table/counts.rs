@@ -1,19 +1,20 @@
 //! How many pages are resident, by priority, and how many are dirty.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use kreon_base::Priority;
 
 use crate::counters::ClassCounters;
+use crate::shared::{DirtyCount, ResidentCount};
 
 /// Number of eviction priorities.
 pub(crate) const PRIORITIES: usize = 256;
 
 /// Counts over all shards. A count changes under the lock of the page's shard; read without a lock, it is a hint.
 pub(crate) struct PageCounts {
-    resident: Box<[AtomicUsize; PRIORITIES]>,
+    resident: Box<[ResidentCount; PRIORITIES]>,
     /// Pages being written are still dirty.
-    dirty: AtomicUsize,
+    dirty: DirtyCount,
     /// Dirty pages that were written, since the mapping was made.
     written: ClassCounters,
 }
@@ -21,8 +22,8 @@ pub(crate) struct PageCounts {
 impl PageCounts {
     pub(super) fn new() -> Self {
         Self {
-            resident: Box::new([const { AtomicUsize::new(0) }; _]),
-            dirty: AtomicUsize::new(0),
+            resident: Box::new([const { ResidentCount::new(0) }; _]),
+            dirty: DirtyCount::new(0),
             written: ClassCounters::default(),
         }
     }
@@ -88,7 +89,7 @@ impl PageCounts {
         &self.written
     }
 
-    fn of(&self, priority: Priority) -> &AtomicUsize {
+    fn of(&self, priority: Priority) -> &ResidentCount {
         &self.resident[usize::from(priority.0)]
     }
 }

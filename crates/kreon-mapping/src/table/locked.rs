@@ -3,12 +3,12 @@
 //! Hits take no lock; they only read the page array.
 
 use kreon_base::{PageNo, Priority};
-use parking_lot::MutexGuard;
 
 use super::counts::PageCounts;
 use super::descriptors::Descriptors;
 use super::shard::{Book, Shard};
 use super::stripes::{StripeBudget, stripe_of};
+use crate::shared::ShardGuard;
 use crate::well::{FrameSpace, FreeFrame, PageState, PageWrite, Pinned, RetiredFrame};
 
 /// The state of all pages. Changes to a page are made through the [lock](Locked) of its shard.
@@ -26,7 +26,7 @@ pub(super) struct PageStates {
 pub(crate) struct Locked<'a> {
     states: &'a PageStates,
     shard: &'a Shard,
-    book: MutexGuard<'a, Book>,
+    book: ShardGuard<'a, Book>,
 }
 
 /// How [`Locked::begin_load`] went.

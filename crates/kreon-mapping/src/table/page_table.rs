@@ -4,7 +4,6 @@
 //! one shard, then a list of the pool. Limbo is never locked together with another lock.
 
 use kreon_base::{Error, PAGE_BYTES, PageNo, Priority, Result};
-use parking_lot::Mutex;
 use std::task::Waker;
 
 use super::counts::PageCounts;
@@ -15,6 +14,7 @@ use super::shard::Shard;
 use super::stripes::{StripeBudget, stripe_of};
 use super::waiters::LoadWaiters;
 use crate::options::MappingOptions;
+use crate::shared::LimboMutex;
 use crate::well::{FrameSpace, PageState, RetiredFrame};
 
 /// How large a page table is.
@@ -34,7 +34,7 @@ pub(crate) struct PageTable {
     states: PageStates,
     pool: FramePool,
     /// Retired frames that readers were still using at the last look.
-    limbo: Mutex<Vec<RetiredFrame>>,
+    limbo: LimboMutex<Vec<RetiredFrame>>,
     /// Tasks that wait for loads of others.
     waiters: LoadWaiters,
     pages: u64,
@@ -57,8 +57,8 @@ impl PageTable {
                 shards: (0..shape.shards).map(|_| Shard::new()).collect(),
                 by_priority: options.modes.evicts_by_priority(),
             },
-            pool: FramePool::new(free, shape.frames, shape.shards),
-            limbo: Mutex::default(),
+            pool: FramePool::new(free, shape.frames, options.modes.free_lists(shape.shards)),
+            limbo: LimboMutex::default(),
             waiters: LoadWaiters::new(),
             pages: shape.pages,
             frames: shape.frames,

@@ -2,19 +2,18 @@
 //!
 //! A free frame is in exactly one list. The lists together have room for all frames.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::Mutex;
-
+use crate::shared::{FreeCount, ListMutex};
 use crate::well::{FreeFrame, thread_number};
 
 /// Free frames in several lists, each with its own lock, so that threads seldom contend.
 pub(crate) struct FramePool {
-    lists: Box<[Mutex<Vec<FreeFrame>>]>,
+    lists: Box<[ListMutex<Vec<FreeFrame>>]>,
     /// Capacity of a list.
     list_max: usize,
     /// Frames in all lists. A hint, as it changes outside the locks' order.
-    free: AtomicUsize,
+    free: FreeCount,
 }
 
 /// Memory of the lists for each frame.
@@ -34,19 +33,25 @@ impl FramePool {
             let mut list = Vec::with_capacity(list_max);
             list.extend(frames.by_ref().take(list_max));
             free += list.len();
-            Mutex::new(list)
+            ListMutex::new(list)
         });
         let lists: Box<[_]> = lists.collect();
         assert_eq!(free, count, "every frame starts in a list");
         Self {
             lists,
             list_max,
-            free: AtomicUsize::new(free),
+            free: FreeCount::new(free),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.free.load(Relaxed)
+    }
+
+    /// How many lists there are.
+    #[cfg(feature = "lock-times")]
+    pub(crate) fn lists(&self) -> usize {
+        self.lists.len()
     }
 
     /// Takes up to `wanted` frames, from this thread's own list first.
@@ -90,7 +95,7 @@ impl FramePool {
         frames.into_iter().for_each(|frame| self.put(frame));
     }
 
-    fn list(&self, i: usize) -> &Mutex<Vec<FreeFrame>> {
+    fn list(&self, i: usize) -> &ListMutex<Vec<FreeFrame>> {
         &self.lists[i % self.lists.len()]
     }
 }

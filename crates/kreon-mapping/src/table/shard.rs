@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 
 use kreon_base::Priority;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::counts::PRIORITIES;
 use super::descriptors::{Descriptors, FrameQueue};
+use crate::shared::{Condvar, ShardGuard, ShardMutex};
 
 /// Every n-th stripe, where n is the number of shards.
 pub(super) struct Shard {
-    book: Mutex<Book>,
+    book: ShardMutex<Book>,
     /// Notified when a load or a write of a page of the shard has ended.
     changed: Condvar,
 }
@@ -34,7 +34,7 @@ pub(crate) const SHARD_BYTES: usize = size_of::<Shard>() + size_of::<[FrameQueue
 impl Shard {
     pub(super) fn new() -> Self {
         Self {
-            book: Mutex::new(Book {
+            book: ShardMutex::new(Book {
                 queues: Box::new([const { FrameQueue::EMPTY }; PRIORITIES]),
                 stripes: BTreeMap::new(),
                 dirty: BTreeMap::new(),
@@ -43,12 +43,12 @@ impl Shard {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Book> {
+    pub(super) fn lock(&self) -> ShardGuard<'_, Book> {
         self.book.lock()
     }
 
     /// Sleeps, unlocked, until a load or a write has ended. May wake without a reason.
-    pub(super) fn wait(&self, book: &mut MutexGuard<'_, Book>) {
+    pub(super) fn wait(&self, book: &mut ShardGuard<'_, Book>) {
         self.changed.wait(book);
     }
 

@@ -31,6 +31,8 @@ mod memory;
 mod page_array;
 mod pins;
 mod space;
+#[cfg(feature = "lock-times")]
+mod ticks;
 #[cfg(feature = "comparison")]
 mod volume_bits;
 
@@ -40,6 +42,8 @@ pub(crate) use frames::{FreeFrame, MARK_BYTES, RetiredFrame};
 pub(crate) use page_array::STRIPE_PAGES;
 pub(crate) use pins::thread_number;
 pub(crate) use space::{FrameSpace, PageWrite, Pinned};
+#[cfg(feature = "lock-times")]
+pub(crate) use ticks::ticks;
 #[cfg(feature = "comparison")]
 pub(crate) use volume_bits::VolumeBits;
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 use kreon_device::{AlignedBuf, Device};
-use parking_lot::Mutex;
 
 use super::batch::DirtyBatch;
 use crate::counters::Counter;
 use crate::modes::MappingModes;
+use crate::shared::WriterMutex;
 use crate::table::PageTable;
 use crate::transfer::TRANSFER_PAGES_MAX;
 
@@ -42,7 +42,7 @@ pub(crate) struct Writer {
     /// Most pages in a batch: an eighth of the frames, at most 8 MiB.
     batch_pages: usize,
     /// The stripe where the next batch starts. Locked by the thread that writes it.
-    position: Mutex<u64>,
+    position: WriterMutex<u64>,
     counters: WriteCounters,
 }
 
@@ -63,7 +63,7 @@ impl Writer {
             dirty_start,
             dirty_stop,
             batch_pages: (frames / 8).clamp(1, BATCH_PAGES_MAX),
-            position: Mutex::new(0),
+            position: WriterMutex::new(0),
             counters: WriteCounters::default(),
         }
     }

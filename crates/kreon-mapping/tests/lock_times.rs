@@ -1,0 +1,148 @@
+//! What the feature `lock-times` tells.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Instant;
+
+use common::{Content, MemoryDevice, VOLUME_BYTES, any, fresh, mapping_with};
+use kreon_mapping::{CountWrites, LockTimes, Mapping, clock_ticks, hold_cost_ticks};
+
+/// The times are those of the whole process: one test at a time.
+static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn mapping(frames: u64, free_lists: usize) -> (Arc<MemoryDevice>, Mapping) {
+    let device = Arc::new(MemoryDevice::new(VOLUME_BYTES, Content::Zero));
+    let mapping = mapping_with(&device, frames, |options| {
+        options.modes.free_lists = free_lists;
+    });
+    (device, mapping)
+}
+
+fn lock(mapping: &Mapping, name: &str) -> LockTimes {
+    let mut all = mapping.lock_times();
+    all.find(|lock| lock.name == name).expect("such a lock")
+}
+
+/// Holds by kind of lock, and writes by kind of count.
+fn uses(mapping: &Mapping) -> Vec<(&'static str, u64)> {
+    let holds = mapping
+        .lock_times()
+        .map(|LockTimes { name, holds, .. }| (name, holds));
+    let writes = mapping
+        .count_writes()
+        .map(|CountWrites { name, writes }| (name, writes));
+    holds.chain(writes).collect()
+}
+
+/// What `work` uses, without what it does not.
+fn used(mapping: &Mapping, work: impl FnOnce()) -> Vec<(&'static str, u64)> {
+    let before = uses(mapping);
+    work();
+    let after = uses(mapping).into_iter();
+    let used = after
+        .zip(before)
+        .map(|((name, after), (_, before))| (name, after - before));
+    used.filter(|(_, count)| *count > 0).collect()
+}
+
+#[test]
+fn a_hit_takes_no_lock_and_writes_no_shared_count() {
+    let _alone = ALONE.lock();
+    let (_, mapping) = mapping(64, 0);
+    mapping.read(any(3), |_| ()).unwrap();
+    let hit = used(&mapping, || mapping.read(any(3), |_| ()).unwrap());
+    assert_eq!(hit, []);
+}
+
+#[test]
+fn misses_and_fresh_pages_take_the_locks_that_they_need() {
+    let _alone = ALONE.lock();
+    let (_, mapping) = mapping(64, 0);
+    let miss = used(&mapping, || mapping.read(any(3), |_| ()).unwrap());
+    assert_eq!(
+        miss,
+        [
+            ("shard", 2),
+            ("list of free frames", 1),
+            ("resident pages", 1),
+            ("free frames", 1),
+            ("statistics", 2),
+        ]
+    );
+    let fresh = used(&mapping, || fresh(&mapping, 4, 1).unwrap());
+    assert_eq!(
+        fresh,
+        [
+            ("shard", 1),
+            ("list of free frames", 1),
+            ("limbo", 1),
+            ("resident pages", 1),
+            ("dirty pages", 1),
+            ("free frames", 1),
+            ("statistics", 1),
+        ]
+    );
+}
+
+#[test]
+fn locks_are_as_many_as_the_mapping_has() {
+    let _alone = ALONE.lock();
+    for (free_lists, lists) in [(0, 4), (1, 1)] {
+        let (_, mapping) = mapping(64, free_lists);
+        assert_eq!(lock(&mapping, "shard").locks, 4);
+        assert_eq!(lock(&mapping, "list of free frames").locks, lists);
+        assert_eq!(lock(&mapping, "turn of eviction").locks, 1);
+    }
+}
+
+#[test]
+fn a_hold_lasts_as_long_as_the_lock_is_held() {
+    let _alone = ALONE.lock();
+    let (device, mapping) = mapping(64, 0);
+    let start = (Instant::now(), clock_ticks());
+    let turn = || lock(&mapping, "turn of writeback");
+    let before = turn();
+    device.write_delay_us.store(20_000, SeqCst);
+    // Over half of the frames dirty: some of these calls write back, in the turn.
+    (0..40).for_each(|page| fresh(&mapping, page, 1).unwrap());
+    let after = turn();
+    let seconds = start.0.elapsed().as_secs_f64();
+    let ticks_per_second = (clock_ticks() - start.1) as f64 / seconds;
+    let (holds, ticks) = (
+        after.holds - before.holds,
+        after.held_ticks - before.held_ticks,
+    );
+    let held_seconds = ticks as f64 / ticks_per_second;
+    assert!(holds >= 1 && after.inner_holds > before.inner_holds);
+    assert!(
+        held_seconds > 0.018 * holds as f64 && held_seconds <= seconds,
+        "{holds} holds of {held_seconds} s within {seconds} s"
+    );
+}
+
+#[test]
+fn a_lock_that_is_found_held_is_counted() {
+    let _alone = ALONE.lock();
+    let (device, mapping) = mapping(64, 0);
+    let before = lock(&mapping, "turn of writeback").waits;
+    device.write_delay_us.store(50_000, SeqCst);
+    // Three quarters of the frames dirty: all threads wait for the turn.
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let mapping = &mapping;
+            scope.spawn(move || {
+                (0..40).for_each(|n| fresh(mapping, thread * 40 + n, 1).unwrap());
+            });
+        }
+    });
+    assert!(lock(&mapping, "turn of writeback").waits > before);
+}
+
+#[test]
+fn the_measurement_tells_what_it_costs() {
+    let _alone = ALONE.lock();
+    let (clock, hold) = hold_cost_ticks();
+    assert!(clock > 0.0 && hold > clock, "{clock} and {hold} ticks");
+}
