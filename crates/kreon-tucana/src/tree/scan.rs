@@ -50,8 +50,9 @@ pub struct Scan<'a, L> {
     direction: Direction,
     /// What is still to be had from leaves that were not looked at; `None`: nothing.
     rest: Option<ScanRange>,
+    /// What was left when the last leaf was looked at. A leaf that was merged meanwhile has keys that were shown before.
     range: ScanRange,
-    /// Records of the leaf that was looked at last, those behind the range included.
+    /// Records of that leaf, some outside of the range included.
     records: VecDeque<Location>,
 }
 
@@ -76,7 +77,7 @@ impl<'a, L: RecordLog> Scan<'a, L> {
     /// The next pair; `None` behind the last.
     ///
     /// # Errors
-    /// Those of the device; `Corruption`. The scan goes on behind a record that cannot be read.
+    /// Those of the device; `Corruption`. The scan goes on behind a record that cannot be read, and ends at such a leaf.
     pub fn next_pair(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         loop {
             while let Some(location) = self.records.pop_front() {
@@ -102,6 +103,7 @@ impl<'a, L: RecordLog> Scan<'a, L> {
             let Some(rest) = self.rest.take() else {
                 return Ok(None);
             };
+            self.range = rest.clone();
             self.rest = self.take_leaf(rest)?;
         }
     }

@@ -4,6 +4,7 @@ mod check;
 mod epochs;
 mod keys;
 mod model;
+mod order;
 mod ram;
 mod refusals;
 mod shapes;

@@ -1,7 +1,7 @@
 //! Ties of prefixes and of hashes, splits, merges, and the shape that trees get.
 
 use super::keys::{SHAPES, Shape, hash_twins};
-use super::{World, check};
+use super::{Direction, ScanRange, World, check};
 
 /// Key numbers up to `count` in an order that looks random.
 fn shuffled(count: u32) -> impl Iterator<Item = u32> {
@@ -110,4 +110,25 @@ fn an_emptied_tree_is_one_leaf_again() {
     assert_eq!((level(&world), world.pairs().len()), (0, 0));
     let nodes = world.mapping.stats().frames_open;
     assert_eq!(nodes, 1, "frames of nodes that are gone are free");
+}
+
+#[test]
+fn a_scan_shows_no_key_twice_when_leaves_are_merged_behind_it() {
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let world = filled(Shape::Ties, 1000);
+        let mut scan = world.tree.scan(ScanRange::default(), direction);
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        // Half of the keys: the next leaf is somewhere in the middle.
+        keys.extend(scan.by_ref().take(500).map(|pair| pair.unwrap().0));
+        let before = world.tree.stats().merges;
+        for number in shuffled(1000).filter(|number| number % 20 > 0) {
+            world.tree.delete(&Shape::Ties.key(number)).unwrap();
+        }
+        assert!(world.tree.stats().merges > before);
+        keys.extend(scan.map(|pair| pair.unwrap().0));
+        if direction == Direction::Reverse {
+            keys.reverse();
+        }
+        assert!(keys.is_sorted_by(|a, b| a < b), "{direction:?}");
+    }
 }
