@@ -1,0 +1,37 @@
+//! Tucana: a copy-on-write B+-tree whose keys and values stand in a log (A. Papagiannis et al., "Tucana: Design and
+//! Implementation of a Fast and Efficient Scale-up Key-value Store", USENIX ATC 2016). Floor 5, beside `kreon-engine`.
+//!
+//! Every put changes the tree: no level in memory, no spill, no merge of levels. Leaves have 8 bytes of each key behind what
+//! all their keys have in common, 4 bytes of its hash and the place of its record; whole keys are in the log only. A node
+//! gets a page of its own at its first change in an epoch and changes in place until the epoch ends; then it is sealed and
+//! published, and never changes again.
+//!
+//! - [`mod@format`]: leaves and index nodes as bytes
+//! - `log`: what the tree needs of a log, and a log in memory
+//! - `page_supply`: what it needs of a volume, and pages counted in memory
+//! - `tree`: the tree of one region
+//!
+//! What differs from the paper: several writers at once (latches hand over hand, the larger LSN wins) and readers that see
+//! the newest writes, where the paper has one writer and shows its writes at the next commit; a deletion removes the entry
+//! at once; prefixes behind the common prefix of a leaf's range instead of the first bytes of the key; frames of a managed
+//! mapping instead of `mmap`.
+//!
+//! Not built: the commit (catalogue, bitmap, superblock: what is published is not found again after a crash) and the
+//! recovery; records in the log of the volume (`kreon-log` reads a record only for a caller who knows the lengths of its
+//! key and value, which leaves do not have); collection of dead records; early publication of nodes that are not changed
+//! any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and records of
+//! more than 4 MiB.
+
+#![forbid(unsafe_code)]
+
+pub mod format;
+mod log;
+mod page_supply;
+mod tree;
+
+pub use kreon_base::{Error, ErrorKind, Result};
+pub use log::{MemoryLog, Placed, Record, RecordLog};
+pub use page_supply::{CountedPages, PageSupply};
+pub use tree::{
+    Direction, KEY_BYTES_MAX, Scan, ScanRange, Snapshot, Tree, TreeHome, TreeRoot, TreeStats,
+};

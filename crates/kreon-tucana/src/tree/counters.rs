@@ -1,0 +1,85 @@
+//! What is counted of the work of a tree. Threads count in lines of their own.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Lines that threads are spread over.
+const LINES: usize = 16;
+
+/// What the prefixes and hashes of leaves are worth (`Tucana 2.2.1`), and how the tree changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeStats {
+    /// Searches for the place of a new key in a leaf.
+    pub searches: u64,
+    /// Those that had to read keys, because prefixes were equal.
+    pub ties: u64,
+    /// Records that were read because their hash is that of the key.
+    pub hash_matches: u64,
+    /// Those with another key.
+    pub hash_misses: u64,
+    /// Nodes that were copied at their first change in an epoch.
+    pub copies: u64,
+    /// Nodes that were split.
+    pub splits: u64,
+    /// Nodes that were merged into their neighbour.
+    pub merges: u64,
+}
+
+/// One of the counters of [`TreeStats`], in its order.
+#[derive(Clone, Copy)]
+pub(crate) enum Count {
+    Search,
+    Tie,
+    HashMatch,
+    HashMiss,
+    Copy,
+    Split,
+    Merge,
+}
+
+const COUNTS: usize = Count::Merge as usize + 1;
+
+/// Two cache lines: neighbours are fetched in pairs.
+#[repr(align(128))]
+#[derive(Default)]
+struct Line([AtomicU64; COUNTS]);
+
+#[derive(Default)]
+pub(crate) struct Counters([Line; LINES]);
+
+impl Counters {
+    #[inline]
+    pub(crate) fn add(&self, count: Count) {
+        self.add_many(count, 1);
+    }
+
+    #[inline]
+    pub(crate) fn add_many(&self, count: Count, many: u64) {
+        self.0[thread_line(LINES)].0[count as usize].fetch_add(many, Relaxed);
+    }
+
+    pub(crate) fn stats(&self) -> TreeStats {
+        let sum = |count: Count| {
+            let lines = self.0.iter();
+            lines.map(|line| line.0[count as usize].load(Relaxed)).sum()
+        };
+        TreeStats {
+            searches: sum(Count::Search),
+            ties: sum(Count::Tie),
+            hash_matches: sum(Count::HashMatch),
+            hash_misses: sum(Count::HashMiss),
+            copies: sum(Count::Copy),
+            splits: sum(Count::Split),
+            merges: sum(Count::Merge),
+        }
+    }
+}
+
+/// The line of this thread, of so many.
+pub(super) fn thread_line(lines: usize) -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: Cell<usize> = Cell::new(THREADS.fetch_add(1, Relaxed));
+    }
+    NUMBER.with(Cell::get) % lines
+}

@@ -1,0 +1,34 @@
+//! The tree of one region: nodes that change in place in frames of their own until a commit makes them pages.
+//!
+//! - `counters`: what is counted; `gate`: writers, and the freeze that they wait for
+//! - `node`: open nodes, their latches; `generation`: the tree in one epoch
+//! - `parts`: what all work stands on
+//! - `find`: the way of readers to a leaf; `reach`: the way of writers
+//! - `touch`: the first change of a node in an epoch; `change`: changes of a leaf
+//! - `split`, `merge`: nodes that are full, or nearly empty
+//! - `writing`: a write and a lookup, from the key to the record; `scan`: pairs in order
+//! - `publish`: frozen nodes become pages
+//! - `tree`: the face of it all
+
+mod change;
+mod counters;
+mod find;
+mod gate;
+mod generation;
+mod merge;
+mod node;
+mod parts;
+mod publish;
+mod reach;
+mod scan;
+mod split;
+#[cfg(test)]
+mod tests;
+mod touch;
+#[expect(clippy::module_inception, reason = "the file is the tree itself")]
+mod tree;
+mod writing;
+
+pub use counters::TreeStats;
+pub use scan::{Direction, Scan, ScanRange};
+pub use tree::{KEY_BYTES_MAX, Snapshot, Tree, TreeHome, TreeRoot};

@@ -1,0 +1,172 @@
+//! Open nodes: nodes in frames of their own, which no page has yet.
+//!
+//! A node is open from its first change in an epoch until the commit of that epoch publishes it. In its epoch it changes
+//! in place; in later epochs it is *frozen* and never changes, except that its frame is taken from it when it becomes a
+//! page. Every open node hangs in its open parent, so a descent needs no table of open nodes.
+//!
+//! Order of latches: a parent before its child, a left neighbour before the right one, and two neighbours only with their
+//! parent latched exclusively. A child is latched while its parent is: nobody ever waits for the latch of a node that was
+//! split or merged away meanwhile.
+
+use std::sync::Arc;
+
+use kreon_base::{Epoch, Lsn, PageBytes, PageNo};
+use kreon_mapping::OpenFrame;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::format::{Index, IndexMut, Leaf, LeafMut, NodePointer};
+
+/// An open node.
+pub(crate) struct OpenNode {
+    /// Its page, and the epoch in which it can change.
+    pub pointer: NodePointer,
+    latch: RwLock<NodeState>,
+}
+
+/// What the latch of an open node guards.
+pub(crate) struct NodeState {
+    /// `None`: the node was published, and is read through the mapping.
+    pub body: Option<OpenFrame>,
+    /// Height above the leaves; changes in the root only.
+    pub level: u8,
+    pub fences: Fences,
+    /// Of an index node: the open node in each slot, if there is one.
+    pub children: Vec<Option<Arc<OpenNode>>>,
+    /// Of a leaf: the newest LSN of a deletion in it, in this epoch. A record with an older LSN may be one of a key that was
+    /// deleted after it.
+    pub deleted: Lsn,
+}
+
+/// The range of the keys of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fences {
+    /// Its keys are not below this one.
+    pub low: Box<[u8]>,
+    /// Its keys are below this one; `None` is above all keys.
+    pub high: Option<Box<[u8]>>,
+}
+
+/// A node that cannot change: of an earlier epoch.
+#[derive(Clone)]
+pub(crate) struct OldNode {
+    pub pointer: NodePointer,
+    pub level: u8,
+    /// If it was open in its epoch. It may be published meanwhile.
+    pub frozen: Option<Arc<OpenNode>>,
+}
+
+impl OpenNode {
+    pub(crate) fn new(pointer: NodePointer, state: NodeState) -> Arc<Self> {
+        debug_assert!(state.level == 0 || !state.children.is_empty());
+        Arc::new(Self {
+            pointer,
+            latch: RwLock::new(state),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, NodeState> {
+        self.latch.read()
+    }
+
+    #[inline]
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, NodeState> {
+        self.latch.write()
+    }
+
+    pub(crate) fn page(&self) -> PageNo {
+        self.pointer.page
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.pointer.epoch
+    }
+}
+
+/// Why a node that can change has its frame.
+const OPEN: &str = "a node is published in a later epoch than the one in which it changes";
+
+impl NodeState {
+    /// The bytes of a node in the epoch in which it changes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &PageBytes {
+        self.body.as_ref().expect(OPEN)
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> &mut PageBytes {
+        self.body.as_mut().expect(OPEN)
+    }
+
+    pub(crate) fn leaf(&self) -> Leaf<'_> {
+        Leaf::of(self.bytes())
+    }
+
+    pub(crate) fn leaf_mut(&mut self) -> LeafMut<'_> {
+        LeafMut::of(self.bytes_mut())
+    }
+
+    pub(crate) fn index(&self) -> Index<'_> {
+        Index::of(self.bytes())
+    }
+
+    pub(crate) fn index_mut(&mut self) -> IndexMut<'_> {
+        IndexMut::of(self.bytes_mut())
+    }
+
+    /// The open node in slot `slot`.
+    #[inline]
+    pub(crate) fn child(&self, slot: usize) -> Option<&Arc<OpenNode>> {
+        self.children.get(slot).and_then(Option::as_ref)
+    }
+
+    /// The open node in slot `slot` if it can change in `epoch`.
+    ///
+    /// # Errors
+    /// The node as it is, if it cannot.
+    #[inline]
+    pub(crate) fn changeable_child(
+        &self,
+        slot: usize,
+        epoch: Epoch,
+    ) -> Result<Arc<OpenNode>, OldNode> {
+        match self.child(slot) {
+            Some(child) if child.epoch() == epoch => Ok(Arc::clone(child)),
+            frozen => Err(OldNode {
+                pointer: self.index().child(slot),
+                level: self.level - 1,
+                frozen: frozen.cloned(),
+            }),
+        }
+    }
+
+    /// The range of the keys of child `slot`.
+    pub(crate) fn fences_of(&self, slot: usize) -> Fences {
+        Fences::of_child(&self.fences, self.index(), slot)
+    }
+}
+
+impl Fences {
+    /// The range of child `slot` of a node with this range.
+    pub(crate) fn of_child(&self, index: Index<'_>, slot: usize) -> Self {
+        Self {
+            low: match slot {
+                0 => self.low.clone(),
+                _ => index.pivot(slot).into(),
+            },
+            high: match slot + 1 < index.count() {
+                true => Some(index.pivot(slot + 1).into()),
+                false => self.high.clone(),
+            },
+        }
+    }
+
+    /// First bytes that all keys of the range have in common.
+    pub(crate) fn common_bytes(&self) -> usize {
+        match &self.high {
+            Some(high) => crate::format::common_prefix(&self.low, high),
+            None => 0,
+        }
+    }
+}

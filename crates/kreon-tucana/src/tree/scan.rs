@@ -1,0 +1,197 @@
+//! Pairs in the order of their keys, or in the opposite order.
+//!
+//! A scan takes the places of the records of one leaf at a time, and reads these while nothing is latched. It shows the
+//! newest records of each leaf as they are when it comes there.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use kreon_base::{Error, Result};
+
+use super::find::{Side, Target, at_leaf};
+use super::generation::Generation;
+use super::node::Fences;
+use super::parts::Parts;
+use crate::format::{Leaf, Location};
+use crate::log::RecordLog;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The lowest keys first.
+    Forward,
+    /// The highest keys first.
+    Reverse,
+}
+
+/// Keys from `low` on, below `high`; `None` is above all keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScanRange {
+    /// The lowest key that is wanted.
+    pub low: Vec<u8>,
+    /// The first key that is not wanted any more.
+    pub high: Option<Vec<u8>>,
+}
+
+/// What a scan looks at.
+pub(crate) enum View<'a> {
+    /// The newest state.
+    Newest(&'a ArcSwap<Generation>),
+    /// A state that does not change.
+    Frozen(Arc<Generation>),
+}
+
+/// A scan in progress.
+pub struct Scan<'a, L> {
+    parts: &'a Parts<L>,
+    view: View<'a>,
+    direction: Direction,
+    /// What is still to be had from leaves that were not looked at; `None`: nothing.
+    rest: Option<ScanRange>,
+    /// What was left when the last leaf was looked at. A leaf that was merged meanwhile has keys that were shown before.
+    range: ScanRange,
+    /// Records of that leaf, some outside of the range included.
+    records: VecDeque<Location>,
+}
+
+impl<'a, L: RecordLog> Scan<'a, L> {
+    pub(crate) fn new(
+        parts: &'a Parts<L>,
+        view: View<'a>,
+        range: ScanRange,
+        direction: Direction,
+    ) -> Self {
+        let is_empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
+        Self {
+            parts,
+            view,
+            direction,
+            rest: (!is_empty).then(|| range.clone()),
+            range,
+            records: VecDeque::new(),
+        }
+    }
+
+    /// The next pair; `None` behind the last.
+    ///
+    /// # Errors
+    /// Those of the device; `Corruption`. The scan goes on behind a record that cannot be read, and ends at such a leaf.
+    pub fn next_pair(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        loop {
+            while let Some(location) = self.records.pop_front() {
+                let (key, value) = self.parts.log.read(location, |record| {
+                    (record.key.to_vec(), record.value.map(<[u8]>::to_vec))
+                })?;
+                if self.is_before(&key) {
+                    continue;
+                }
+                if self.is_behind(&key) {
+                    self.rest = None;
+                    self.records.clear();
+                    return Ok(None);
+                }
+                let value = value.ok_or_else(|| {
+                    Error::corruption(format!(
+                        "a leaf points at a deletion at {}",
+                        location.offset
+                    ))
+                })?;
+                return Ok(Some((key, value)));
+            }
+            let Some(rest) = self.rest.take() else {
+                return Ok(None);
+            };
+            self.range = rest.clone();
+            self.rest = self.take_leaf(rest)?;
+        }
+    }
+
+    /// Whether a key is one that the scan has passed.
+    fn is_before(&self, key: &[u8]) -> bool {
+        match self.direction {
+            Direction::Forward => *key < *self.range.low,
+            Direction::Reverse => !self.is_below_high(key),
+        }
+    }
+
+    /// Whether a key is behind the last one that is wanted.
+    fn is_behind(&self, key: &[u8]) -> bool {
+        match self.direction {
+            Direction::Forward => !self.is_below_high(key),
+            Direction::Reverse => *key < *self.range.low,
+        }
+    }
+
+    fn is_below_high(&self, key: &[u8]) -> bool {
+        self.range.high.as_ref().is_none_or(|high| *key < **high)
+    }
+
+    /// Takes the records of the next leaf. Returns what is left behind it.
+    fn take_leaf(&mut self, rest: ScanRange) -> Result<Option<ScanRange>> {
+        let side = match self.direction {
+            Direction::Forward => Side::From(&rest.low),
+            Direction::Reverse => Side::Below(rest.high.as_deref()),
+        };
+        let (direction, records) = (self.direction, &mut self.records);
+        let take = |leaf: Leaf<'_>, fences: &Fences| {
+            let wanted = wanted(leaf, fences, &rest);
+            match direction {
+                Direction::Forward => records.extend(wanted.map(|index| leaf.location(index))),
+                Direction::Reverse => {
+                    records.extend(wanted.rev().map(|index| leaf.location(index)));
+                }
+            }
+            fences.clone()
+        };
+        let target = Target::Range(side);
+        let fences = match &self.view {
+            View::Newest(current) => at_leaf(self.parts, &current.load(), target, take)?,
+            View::Frozen(generation) => at_leaf(self.parts, generation, target, take)?,
+        };
+        Ok(behind(rest, fences, direction))
+    }
+}
+
+/// What is left of a range behind a leaf.
+fn behind(rest: ScanRange, leaf: Fences, direction: Direction) -> Option<ScanRange> {
+    match direction {
+        Direction::Forward => {
+            let low = leaf.high?.into_vec();
+            let is_left = rest.high.as_ref().is_none_or(|high| low < *high);
+            is_left.then_some(ScanRange { low, ..rest })
+        }
+        Direction::Reverse => {
+            let high = leaf.low.into_vec();
+            let is_left = high > rest.low;
+            is_left.then_some(ScanRange {
+                high: Some(high),
+                ..rest
+            })
+        }
+    }
+}
+
+/// The entries of a leaf that may be of a range: all, except those that heads tell are not.
+fn wanted(leaf: Leaf<'_>, fences: &Fences, range: &ScanRange) -> Range<usize> {
+    // A bound outside of the leaf's range may not have its prefix, so its head would tell nothing.
+    let start = match *range.low > *fences.low {
+        true => leaf.range_of(leaf.head_of(&range.low)).start,
+        false => 0,
+    };
+    let is_within = |bound: &&Vec<u8>| fences.high.as_ref().is_none_or(|high| ***bound < **high);
+    let end = match range.high.as_ref().filter(is_within) {
+        Some(bound) => leaf.range_of(leaf.head_of(bound)).end,
+        None => leaf.count(),
+    };
+    start..end.max(start)
+}
+
+impl<L: RecordLog> Iterator for Scan<'_, L> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_pair().transpose()
+    }
+}

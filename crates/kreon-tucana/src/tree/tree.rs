@@ -1,0 +1,334 @@
+//! A tree: what a user of it sees.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use kreon_base::{Epoch, Error, ErrorKind, RegionId, Result};
+use kreon_format::StoreId;
+use kreon_mapping::Mapping;
+use parking_lot::Mutex;
+
+use super::counters::{Counters, TreeStats};
+use super::gate::Gate;
+use super::generation::Generation;
+use super::node::{Fences, NodeState, OldNode, OpenNode};
+use super::parts::{Parts, Published};
+use super::publish;
+use super::scan::{Direction, Scan, ScanRange, View};
+use super::writing::{find, write};
+use crate::format::{NodeHeader, NodePointer, NodeSeal};
+use crate::log::{Record, RecordLog};
+use crate::page_supply::PageSupply;
+
+/// Longest key, in bytes: three of them as pivots have room in an index node.
+pub const KEY_BYTES_MAX: usize = 1024;
+
+/// What a tree stands on.
+pub struct TreeHome<L> {
+    /// Frames for its nodes.
+    pub mapping: Arc<Mapping>,
+    /// Keys and values.
+    pub log: Arc<L>,
+    /// Pages for its nodes.
+    pub pages: Arc<dyn PageSupply>,
+    /// The store, in every checksum.
+    pub store: StoreId,
+    /// The region whose keys it has.
+    pub region: RegionId,
+}
+
+/// The root of a tree whose nodes are all published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeRoot {
+    /// Where it is.
+    pub pointer: NodePointer,
+    /// Its height above the leaves.
+    pub level: u8,
+}
+
+/// A copy-on-write B+-tree over a log: any number of threads read and write it.
+///
+/// A write is visible when its call returns. Nothing is durable before the nodes that it changed are
+/// [published](Self::publish_frozen) and the device has flushed them.
+pub struct Tree<L> {
+    parts: Parts<L>,
+    gate: Gate,
+    current: ArcSwap<Generation>,
+    /// Held while nodes are published, by one thread at a time.
+    past: Mutex<Past>,
+    /// Why no write is taken any more.
+    poison: OnceLock<Error>,
+}
+
+/// Generations before the current one, the oldest first.
+#[derive(Default)]
+struct Past {
+    /// Those whose nodes are not published yet.
+    frozen: VecDeque<Arc<Generation>>,
+    /// Those whose replaced pages readers may still reach.
+    published: VecDeque<Arc<Generation>>,
+}
+
+/// The state of a tree at one moment. While it lives, no page of that state is used for something else.
+pub struct Snapshot<'a, L> {
+    parts: &'a Parts<L>,
+    generation: Arc<Generation>,
+}
+
+impl<L: RecordLog> Tree<L> {
+    /// A tree without keys, which changes in `epoch` first.
+    ///
+    /// # Errors
+    /// `OutOfSpace` without a frame or page for its first leaf.
+    pub fn new(home: TreeHome<L>, epoch: Epoch) -> Result<Self> {
+        let region = home.region;
+        let parts = Parts::new(home);
+        let mut spare = parts.spare(epoch)?;
+        let header = NodeHeader {
+            pointer: spare.pointer,
+            region,
+            level: 0,
+        };
+        header.begin(spare.bytes());
+        let state = NodeState {
+            body: Some(spare.take()),
+            level: 0,
+            fences: Fences::default(),
+            children: Vec::new(),
+            deleted: Default::default(),
+        };
+        let root = OpenNode::new(spare.pointer, state);
+        Ok(Self::of(parts, Generation::of_new_tree(root)))
+    }
+
+    /// The tree with this root, which changes in `epoch` next: a later one than that of the root.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the epoch is not later.
+    pub fn open(home: TreeHome<L>, root: TreeRoot, epoch: Epoch) -> Result<Self> {
+        if root.pointer.epoch >= epoch {
+            return Err(Error::invalid(format!(
+                "a tree of {} cannot change in {epoch}",
+                root.pointer.epoch
+            )));
+        }
+        let parts = Parts::new(home);
+        parts.published.set(root.pointer.epoch);
+        let start = OldNode {
+            pointer: root.pointer,
+            level: root.level,
+            frozen: None,
+        };
+        Ok(Self::of(parts, Generation::new(epoch, start)))
+    }
+
+    fn of(parts: Parts<L>, generation: Generation) -> Self {
+        Self {
+            parts,
+            gate: Gate::default(),
+            current: ArcSwap::from_pointee(generation),
+            past: Mutex::default(),
+            poison: OnceLock::new(),
+        }
+    }
+
+    /// Gives a key a value. Returns whether it had one.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key of more than [`KEY_BYTES_MAX`] bytes, or a record that is too long for the log.
+    /// `OutOfSpace` if the log, the pages or the frames for changed nodes are used up: nothing has changed, and the next
+    /// [`publish_frozen`](Self::publish_frozen) makes frames free. `Poisoned` after nodes could not be published.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.write(key, Some(value))
+    }
+
+    /// Deletes a key. Returns whether it had a value.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn delete(&self, key: &[u8]) -> Result<bool> {
+        // The deletion of a key that is not there leaves no trace, in the log neither.
+        if !self.contains(key)? {
+            return Ok(false);
+        }
+        self.write(key, None)
+    }
+
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<bool> {
+        check_key(key)?;
+        if let Some(cause) = self.poison.get() {
+            return Err(Error::new(ErrorKind::Poisoned, cause.to_string()));
+        }
+        let region = self.parts.seal.region;
+        let record = Record { region, key, value };
+        let _inside = self.gate.enter();
+        let generation = self.current.load();
+        let before = write(&self.parts, &generation, &record)?;
+        Ok(before.is_some())
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// Those of the device; `Corruption`.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, <[u8]>::to_vec)
+    }
+
+    /// Lends the value of a key to `use_value`.
+    ///
+    /// # Errors
+    /// Those of the device; `Corruption`.
+    pub fn get_with<R>(&self, key: &[u8], use_value: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        value_of(&self.parts, &self.current.load(), key, use_value)
+    }
+
+    /// Whether a key has a value.
+    ///
+    /// # Errors
+    /// Those of the device; `Corruption`.
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.get_with(key, |_| ()).map(|found| found.is_some())
+    }
+
+    /// The pairs of a range, as they are when the scan comes to their leaf.
+    pub fn scan(&self, range: ScanRange, direction: Direction) -> Scan<'_, L> {
+        let view = View::Newest(&self.current);
+        Scan::new(&self.parts, view, range, direction)
+    }
+
+    /// Ends an epoch: what was written before the call is in the snapshot, nothing that is written after it. Waits for the
+    /// writers that are at work, and makes others wait for them.
+    pub fn freeze(&self) -> Snapshot<'_, L> {
+        let mut past = self.past.lock();
+        let _closed = self.gate.close();
+        let generation = self.current.load_full();
+        let next = Generation::new(generation.epoch.next(), generation.end());
+        self.current.store(Arc::new(next));
+        past.frozen.push_back(Arc::clone(&generation));
+        Snapshot {
+            parts: &self.parts,
+            generation,
+        }
+    }
+
+    /// Makes the nodes that were changed before the last [`freeze`](Self::freeze) pages of the mapping, and has them written
+    /// to the device, without a flush. Returns the root of that state; `None` if nothing was frozen since the last call.
+    /// Then gives pages back that no reader and no snapshot reaches any more.
+    ///
+    /// # Errors
+    /// Those of the device. The tree takes no more writes then.
+    pub fn publish_frozen(&self) -> Result<Option<TreeRoot>> {
+        let mut past = self.past.lock();
+        let mut root = None;
+        while let Some(generation) = past.frozen.front() {
+            let nodes = publish::publish(&self.parts, generation)
+                .inspect_err(|error| drop(self.poison.set(error.clone())))?;
+            tracing::debug!(epoch = generation.epoch.0, nodes, "nodes published");
+            let end = generation.end();
+            root = Some(TreeRoot {
+                pointer: end.pointer,
+                level: end.level,
+            });
+            let published = past.frozen.pop_front();
+            past.published.extend(published);
+        }
+        self.reclaim(&mut past);
+        Ok(root)
+    }
+
+    /// Gives back the pages that were replaced in generations without readers.
+    fn reclaim(&self, past: &mut Past) {
+        while let Some(oldest) = past.published.front() {
+            // Nobody can begin to read a generation that is over.
+            if Arc::strong_count(oldest) > 1 {
+                return;
+            }
+            let replaced = oldest.take_replaced();
+            for page in &replaced {
+                self.parts.mapping.discard(*page, 1);
+            }
+            self.parts.pages.release(&replaced);
+            past.published.pop_front();
+        }
+    }
+
+    /// Whether changed nodes have so many frames that it is time to publish some: three quarters of the most.
+    pub fn wants_freeze(&self) -> bool {
+        let mapping = &self.parts.mapping;
+        mapping.stats().frames_open * 4 > mapping.open_frames_max() as u64 * 3
+    }
+
+    /// Its parts and its newest generation.
+    #[cfg(test)]
+    pub(super) fn inside(&self) -> (&Parts<L>, Arc<Generation>) {
+        (&self.parts, self.current.load_full())
+    }
+
+    /// What it did.
+    pub fn stats(&self) -> TreeStats {
+        self.parts.counters.stats()
+    }
+}
+
+impl<'a, L: RecordLog> Snapshot<'a, L> {
+    /// The epoch that ended with it.
+    pub fn epoch(&self) -> Epoch {
+        self.generation.epoch
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// Those of the device; `Corruption`.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        value_of(self.parts, &self.generation, key, <[u8]>::to_vec)
+    }
+
+    /// The pairs of a range.
+    pub fn scan(&self, range: ScanRange, direction: Direction) -> Scan<'a, L> {
+        let view = View::Frozen(Arc::clone(&self.generation));
+        Scan::new(self.parts, view, range, direction)
+    }
+}
+
+impl<L> Parts<L> {
+    fn new(home: TreeHome<L>) -> Self {
+        Self {
+            mapping: home.mapping,
+            log: home.log,
+            pages: home.pages,
+            seal: NodeSeal {
+                store: home.store,
+                region: home.region,
+            },
+            counters: Counters::default(),
+            published: Published::default(),
+        }
+    }
+}
+
+fn value_of<L: RecordLog, R>(
+    parts: &Parts<L>,
+    generation: &Generation,
+    key: &[u8],
+    use_value: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>> {
+    check_key(key)?;
+    let found = find(parts, generation, key, |record| record.value.map(use_value))?;
+    match found {
+        Some(None) => Err(Error::corruption("a leaf points at a deletion")),
+        found => Ok(found.flatten()),
+    }
+}
+
+fn check_key(key: &[u8]) -> Result<()> {
+    if key.len() <= KEY_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a key has {} bytes, the most is {KEY_BYTES_MAX}",
+        key.len()
+    )))
+}
