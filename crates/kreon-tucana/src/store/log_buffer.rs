@@ -174,6 +174,12 @@ impl LogBuffer {
         Ok(())
     }
 
+    /// Whether it has no record yet. Its header is written with the first one: by a header of the log an unfinished creation
+    /// is told from a store.
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.reserved_bytes() <= PAGE_BYTES as u32
+    }
+
     /// Position of the next record.
     pub(super) fn tail(&self) -> Lsn {
         lsn_at(self.sequence, self.buffer.reserved_bytes())

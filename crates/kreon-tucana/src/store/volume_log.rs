@@ -97,6 +97,9 @@ impl VolumeLog {
         let _turn = self.turn.lock();
         self.check()?;
         let current = self.current.load_full();
+        if current.is_empty() {
+            return Ok(current.tail());
+        }
         let end = current.end_page()?;
         self.write(&current, end)?;
         Ok(current.tail())
