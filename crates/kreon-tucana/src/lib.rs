@@ -10,28 +10,35 @@
 //! - `log`: what the tree needs of a log, and a log in memory
 //! - `page_supply`: what it needs of a volume, and pages counted in memory
 //! - `tree`: the tree of one region
+//! - `store`: a tree on a volume, with its log, its commits and its opening
 //!
 //! What differs from the paper: several writers at once (latches hand over hand, the larger LSN wins) and readers that see
 //! the newest writes, where the paper has one writer and shows its writes at the next commit; a deletion removes the entry
 //! at once; prefixes behind the common prefix of a leaf's range instead of the first bytes of the key; frames of a managed
 //! mapping instead of `mmap`.
 //!
-//! Not built: the commit (catalogue, bitmap, superblock: what is published is not found again after a crash) and the
-//! recovery; records in the log of the volume (`kreon-log` reads a record only for a caller who knows the lengths of its
-//! key and value, which leaves do not have); collection of dead records; early publication of nodes that are not changed
-//! any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and records of
-//! more than 4 MiB.
+//! The log of a store is its own, not that of `kreon-log`, which reads a record only for a caller who knows the lengths of its
+//! key and value: leaves do not.
+//!
+//! Not built: collection of dead records, and the count of live bytes for it, so the log only grows; several regions;
+//! commits by a thread of their own (a commit is made when it is called for, or when changed nodes have taken their
+//! frames); a replay of the log behind the last commit; verification of a whole store; early publication of nodes that are
+//! not changed any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and
+//! records of more than 2 MiB.
 
 #![forbid(unsafe_code)]
 
 pub mod format;
 mod log;
 mod page_supply;
+mod store;
 mod tree;
 
 pub use kreon_base::{Error, ErrorKind, Result};
 pub use log::{MemoryLog, Placed, Record, RecordLog};
 pub use page_supply::{CountedPages, PageSupply};
+pub use store::{Options, Store, StoreScan, StoreSnapshot};
 pub use tree::{
-    Direction, KEY_BYTES_MAX, Scan, ScanRange, Snapshot, Tree, TreeHome, TreeRoot, TreeStats,
+    Direction, KEY_BYTES_MAX, Publication, Scan, ScanRange, Snapshot, Tree, TreeHome, TreeRoot,
+    TreeStats,
 };

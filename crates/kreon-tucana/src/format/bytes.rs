@@ -2,7 +2,7 @@
 //! something that a check refuses.
 
 /// The `N` bytes at `at`.
-fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+pub(super) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let found = bytes.get(at..).and_then(<[u8]>::first_chunk);
     found.copied().unwrap_or([0; N])
 }
@@ -13,6 +13,10 @@ pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array_at(bytes, at))
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array_at(bytes, at))
 }
 
 /// The integer in 6 bytes.

@@ -10,6 +10,7 @@
 //! - `node`: the header and the seal
 //! - `leaf`: entries without keys; `hash`: the hash of a key in them
 //! - `index`: children and pivots
+//! - `superblock`: the root record; `seal`: the checksum of all pages
 
 mod bytes;
 mod hash;
@@ -18,6 +19,8 @@ mod leaf;
 mod location;
 mod node;
 mod pointer;
+mod seal;
+mod superblock;
 
 pub use hash::key_hash;
 pub use index::{CHILDREN_MAX, Index, IndexMut};
@@ -25,3 +28,4 @@ pub use leaf::{ENTRIES_MAX, HeadShift, Leaf, LeafEntry, LeafMut, head_of};
 pub use location::{LENGTH_UNIT_BYTES, Location, RECORD_BYTES_MAX};
 pub use node::{FORMAT_VERSION, NODE_HEADER_BYTES, NodeHeader, NodeSeal, common_prefix, separator};
 pub use pointer::NodePointer;
+pub use superblock::{COMMIT_MAX, Superblock, slot_of};

@@ -1,10 +1,11 @@
 //! The header that leaves and index nodes share, and its seal.
 
-use kreon_base::{Checksum, Epoch, Error, PAGE_BYTES, PageBytes, PageNo, RegionId, Result};
+use kreon_base::{Epoch, Error, PAGE_BYTES, PageBytes, PageNo, RegionId, Result};
 use kreon_format::StoreId;
 
 use super::bytes::{put, put_u16, put_u48, u16_at, u32_at, u48_at};
 use super::pointer::NodePointer;
+use super::seal::checksum;
 use super::{Index, Leaf};
 
 /// Bytes of a node's header.
@@ -79,7 +80,8 @@ impl NodeHeader {
 impl NodeSeal {
     /// Writes the checksum into a finished node.
     pub fn seal(&self, page: &mut PageBytes) {
-        let checksum = self.checksum(page, NodeHeader::read(page).pointer.page);
+        let number = NodeHeader::read(page).pointer.page;
+        let checksum = checksum(page, self.store, number);
         put(page, 0, &checksum.to_le_bytes());
     }
 
@@ -95,7 +97,7 @@ impl NodeSeal {
                 pointer.page
             )))
         };
-        if u32_at(page, 0) != self.checksum(page, pointer.page) {
+        if u32_at(page, 0) != checksum(page, self.store, pointer.page) {
             return damaged("the checksum does not match its bytes");
         }
         if page[MAGIC_AT..VERSION_AT] != MAGIC {
@@ -124,15 +126,6 @@ impl NodeSeal {
             true => Ok(()),
             false => damaged("its content is invalid"),
         }
-    }
-
-    fn checksum(&self, page: &PageBytes, number: PageNo) -> u32 {
-        // The four bytes behind the seed stand for the checksum, as zero.
-        let mut front = [0; 16 + MAGIC_AT];
-        put(&mut front, 0, &self.store.0.to_le_bytes());
-        put(&mut front, 8, &number.0.to_le_bytes());
-        let start = Checksum::new().with(&front);
-        start.with(&page[MAGIC_AT..]).finish()
     }
 }
 

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::counters::Count;
+use super::known::KnownKeys;
 use super::node::NodeState;
 use super::parts::Parts;
 use crate::format::{ENTRIES_MAX, Leaf, LeafEntry, Location, key_hash};
@@ -37,11 +38,11 @@ enum Spot {
 pub(crate) fn put<L: RecordLog>(
     parts: &Parts<L>,
     state: &mut NodeState,
-    key: &[u8],
+    (key, known): (&[u8], &KnownKeys),
     placed: &Placed,
 ) -> LeafChange {
     let hash = key_hash(key);
-    let index = match spot_of(parts, state.leaf(), key, hash) {
+    let index = match spot_of(parts, state.leaf(), (key, known), hash) {
         Spot::Absent(location) => return LeafChange::Absent(location),
         Spot::At(index) => {
             let before = state.leaf().location(index);
@@ -72,10 +73,10 @@ pub(crate) fn put<L: RecordLog>(
 pub(crate) fn remove<L: RecordLog>(
     parts: &Parts<L>,
     state: &mut NodeState,
-    key: &[u8],
+    (key, known): (&[u8], &KnownKeys),
     placed: &Placed,
 ) -> LeafChange {
-    let before = match spot_of(parts, state.leaf(), key, key_hash(key)) {
+    let before = match spot_of(parts, state.leaf(), (key, known), key_hash(key)) {
         Spot::Absent(location) => return LeafChange::Absent(location),
         Spot::Before(_) => None,
         Spot::At(index) => {
@@ -92,21 +93,27 @@ pub(crate) fn remove<L: RecordLog>(
 }
 
 /// Finds the entry of a key, or its place.
-fn spot_of<L: RecordLog>(parts: &Parts<L>, leaf: Leaf<'_>, key: &[u8], hash: u32) -> Spot {
+fn spot_of<L: RecordLog>(
+    parts: &Parts<L>,
+    leaf: Leaf<'_>,
+    (key, known): (&[u8], &KnownKeys),
+    hash: u32,
+) -> Spot {
     let range = leaf.range_of(leaf.head_of(key));
     for index in range.clone().filter(|&index| leaf.hash(index) == hash) {
         let location = leaf.location(index);
-        parts.counters.add(Count::HashMatch);
-        match parts
-            .log
-            .read_resident(location, |record| record.key == key)
-        {
+        match known.with(&*parts.log, location, |other| other == key) {
             None => return Spot::Absent(location),
-            Some(true) => return Spot::At(index),
-            Some(false) => parts.counters.add(Count::HashMiss),
+            Some(is_it) => {
+                parts.counters.add(Count::HashMatch);
+                if is_it {
+                    return Spot::At(index);
+                }
+                parts.counters.add(Count::HashMiss);
+            }
         }
     }
-    place_among(parts, leaf, range, key)
+    place_among(parts, leaf, range, (key, known))
 }
 
 /// Finds the place of a key that is not in the leaf among the entries with its head.
@@ -114,24 +121,21 @@ fn place_among<L: RecordLog>(
     parts: &Parts<L>,
     leaf: Leaf<'_>,
     range: Range<usize>,
-    key: &[u8],
+    (key, known): (&[u8], &KnownKeys),
 ) -> Spot {
-    parts.counters.add(Count::Search);
-    if !range.is_empty() {
-        parts.counters.add(Count::Tie);
-    }
     let (mut first, mut end) = (range.start, range.end);
     while first < end {
         let middle = first.midpoint(end);
         let location = leaf.location(middle);
-        match parts
-            .log
-            .read_resident(location, |record| record.key.cmp(key))
-        {
+        match known.with(&*parts.log, location, |other| other.cmp(key)) {
             None => return Spot::Absent(location),
             Some(Ordering::Less) => first = middle + 1,
             Some(_) => end = middle,
         }
+    }
+    parts.counters.add(Count::Search);
+    if !range.is_empty() {
+        parts.counters.add(Count::Tie);
     }
     Spot::Before(first)
 }

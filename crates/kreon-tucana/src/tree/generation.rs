@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kreon_base::{Epoch, PageNo};
+use kreon_base::Epoch;
 use parking_lot::Mutex;
 
 use super::node::{OldNode, OpenNode};
+use crate::format::NodePointer;
 
 /// The tree in one epoch. Readers hold the generation in which they began; the pages that were replaced in it are not
 /// reused before all of them are done, and those of earlier generations.
@@ -15,8 +16,8 @@ pub(crate) struct Generation {
     start: OldNode,
     /// The root from its first change on.
     open: OnceLock<Arc<OpenNode>>,
-    /// Pages that are part of the tree no more.
-    replaced: Mutex<Vec<PageNo>>,
+    /// Nodes that are part of the tree no more.
+    replaced: Mutex<Vec<NodePointer>>,
 }
 
 impl Generation {
@@ -75,13 +76,13 @@ impl Generation {
         }
     }
 
-    /// A page is part of the tree no more.
-    pub(crate) fn replace(&self, page: PageNo) {
-        self.replaced.lock().push(page);
+    /// A node is part of the tree no more.
+    pub(crate) fn replace(&self, node: NodePointer) {
+        self.replaced.lock().push(node);
     }
 
-    /// Takes the pages that were replaced in it.
-    pub(crate) fn take_replaced(&self) -> Vec<PageNo> {
-        std::mem::take(&mut self.replaced.lock())
+    /// The nodes that were replaced in it.
+    pub(crate) fn replaced(&self) -> Vec<NodePointer> {
+        self.replaced.lock().clone()
     }
 }

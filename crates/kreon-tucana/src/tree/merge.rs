@@ -101,7 +101,7 @@ fn merge_child<L>(
     left.deleted = left.deleted.max(right.deleted);
     parent.index_mut().remove(left_slot + 1);
     parent.children.remove(left_slot + 1);
-    generation.replace(pair[1].page());
+    generation.replace(pair[1].pointer);
     parts.counters.add(Count::Merge);
     Merge::Done
 }
@@ -158,6 +158,6 @@ fn shrink(generation: &Generation) -> bool {
     state.level = below.level;
     state.children = std::mem::take(&mut below.children);
     state.deleted = state.deleted.max(below.deleted);
-    generation.replace(child.page());
+    generation.replace(child.pointer);
     true
 }

@@ -4,6 +4,7 @@
 //! - `node`: open nodes, their latches; `generation`: the tree in one epoch
 //! - `parts`: what all work stands on
 //! - `find`: the way of readers to a leaf; `reach`: the way of writers
+//! - `known`: keys that are read ahead of a change
 //! - `touch`: the first change of a node in an epoch; `change`: changes of a leaf
 //! - `split`, `merge`: nodes that are full, or nearly empty
 //! - `writing`: a write and a lookup, from the key to the record; `scan`: pairs in order
@@ -15,6 +16,7 @@ mod counters;
 mod find;
 mod gate;
 mod generation;
+mod known;
 mod merge;
 mod node;
 mod parts;
@@ -31,4 +33,4 @@ mod writing;
 
 pub use counters::TreeStats;
 pub use scan::{Direction, Scan, ScanRange};
-pub use tree::{KEY_BYTES_MAX, Snapshot, Tree, TreeHome, TreeRoot};
+pub use tree::{KEY_BYTES_MAX, Publication, Snapshot, Tree, TreeHome, TreeRoot};

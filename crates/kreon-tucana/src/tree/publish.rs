@@ -12,17 +12,18 @@ use super::parts::Parts;
 /// mapping, so that it writes nothing under a latch.
 const BATCH: usize = 256;
 
-/// Publishes and writes back the nodes that were changed in a generation, which is frozen. Returns how many.
+/// Publishes and writes back the nodes that were changed in a generation, which is frozen. Returns their pages.
 ///
 /// # Errors
 /// Those of the device. Nodes may be lost then: the tree must not be written any more.
-pub(crate) fn publish<L>(parts: &Parts<L>, generation: &Generation) -> Result<usize> {
+pub(crate) fn publish<L>(parts: &Parts<L>, generation: &Generation) -> Result<Vec<PageNo>> {
     let mut nodes = Vec::new();
     if let Some(root) = generation.end().frozen {
         collect(&root, generation.epoch, &mut nodes);
     }
     nodes.sort_unstable_by_key(|node| node.page());
     let batch = BATCH.min(parts.mapping.open_frames_max() / 4).max(1);
+    let mut published = Vec::with_capacity(nodes.len());
     for some in nodes.chunks(batch) {
         for node in some {
             // Readers of this node wait until its page is there.
@@ -34,9 +35,10 @@ pub(crate) fn publish<L>(parts: &Parts<L>, generation: &Generation) -> Result<us
         }
         let mut pages: Vec<PageNo> = some.iter().map(|node| node.page()).collect();
         parts.mapping.write_back(&mut pages)?;
+        published.append(&mut pages);
     }
     parts.published.set(generation.epoch);
-    Ok(nodes.len())
+    Ok(published)
 }
 
 /// All nodes of an epoch in the subtree of a node.

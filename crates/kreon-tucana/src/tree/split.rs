@@ -6,6 +6,7 @@ use kreon_base::{RegionId, Result};
 
 use super::counters::Count;
 use super::generation::Generation;
+use super::known::KnownKeys;
 use super::node::{Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Spare};
 use super::reach::{Reached, at_level};
@@ -55,17 +56,17 @@ fn make_room<L: RecordLog>(
     level: u8,
     need: Need,
 ) -> Result<()> {
-    let mut spare = parts.spare(generation.epoch)?;
+    let (mut spare, mut known) = (parts.spare(generation.epoch)?, KnownKeys::default());
     loop {
         let outcome = at_level(generation, key, level + 1, |parent| {
-            split_child(parts, generation, (parent, key), need, &mut spare)
+            split_child(parts, generation, (parent, key), (need, &known), &mut spare)
         });
         match outcome {
             Reached::Done(Split::Done) => return Ok(()),
             Reached::Done(Split::ParentFull(pivot_bytes)) => {
                 make_room(parts, generation, key, level + 1, Need::Child(pivot_bytes))?;
             }
-            Reached::Done(Split::Absent(location)) => parts.log.read(location, |_| ())?,
+            Reached::Done(Split::Absent(location)) => known.read(&*parts.log, location)?,
             Reached::Done(Split::Old(old)) | Reached::Old(old) => {
                 touch(parts, generation, key, &old)?;
             }
@@ -115,7 +116,7 @@ fn split_child<L: RecordLog>(
     parts: &Parts<L>,
     generation: &Generation,
     (parent, key): (&mut NodeState, &[u8]),
-    need: Need,
+    (need, known): (Need, &KnownKeys),
     spare: &mut Spare,
 ) -> Split {
     let slot = parent.index().route(key);
@@ -128,7 +129,7 @@ fn split_child<L: RecordLog>(
         return Split::Done;
     }
     let cut = match need {
-        Need::Entry => cut_of_leaf(parts, &left, key),
+        Need::Entry => cut_of_leaf(parts, &left, (key, known)),
         Need::Child(_) => Ok(cut_of_index(&left)),
     };
     let (at, pivot) = match cut {
@@ -152,15 +153,13 @@ fn split_child<L: RecordLog>(
 fn cut_of_leaf<L: RecordLog>(
     parts: &Parts<L>,
     state: &NodeState,
-    key: &[u8],
+    (key, known): (&[u8], &KnownKeys),
 ) -> Result<(usize, Box<[u8]>), Location> {
     let leaf = state.leaf();
     let count = leaf.count();
     let key_at = |index| {
         let location = leaf.location(index);
-        let read = parts
-            .log
-            .read_resident(location, |record| Box::<[u8]>::from(record.key));
+        let read = known.with(&*parts.log, location, |key| Box::<[u8]>::from(key));
         read.ok_or(location)
     };
     let last = key_at(count - 1)?;

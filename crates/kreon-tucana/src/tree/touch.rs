@@ -40,7 +40,7 @@ pub(crate) fn touch<L>(
         }
     };
     if is_used {
-        generation.replace(old.pointer.page);
+        generation.replace(old.pointer);
         parts.counters.add(Count::Copy);
     }
     Ok(())

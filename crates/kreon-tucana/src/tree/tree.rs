@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use kreon_base::{Epoch, Error, ErrorKind, RegionId, Result};
+use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result};
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use parking_lot::Mutex;
@@ -47,6 +47,19 @@ pub struct TreeRoot {
     pub level: u8,
 }
 
+/// What a publication changed: for the commit that makes it durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// The last epoch that is part of it.
+    pub epoch: Epoch,
+    /// The root at its end.
+    pub root: TreeRoot,
+    /// Pages that have become part of the tree.
+    pub kept: Vec<PageNo>,
+    /// Pages that are part of the tree no more; perhaps some of those that have become part of it.
+    pub dropped: Vec<PageNo>,
+}
+
 /// A copy-on-write B+-tree over a log: any number of threads read and write it.
 ///
 /// A write is visible when its call returns. Nothing is durable before the nodes that it changed are
@@ -66,8 +79,10 @@ pub struct Tree<L> {
 struct Past {
     /// Those whose nodes are not published yet.
     frozen: VecDeque<Arc<Generation>>,
-    /// Those whose replaced pages readers may still reach.
+    /// Those whose replaced pages readers or the durable state may still reach.
     published: VecDeque<Arc<Generation>>,
+    /// What is durable.
+    committed: Epoch,
 }
 
 /// The state of a tree at one moment. While it lives, no page of that state is used for something else.
@@ -214,38 +229,49 @@ impl<L: RecordLog> Tree<L> {
     }
 
     /// Makes the nodes that were changed before the last [`freeze`](Self::freeze) pages of the mapping, and has them written
-    /// to the device, without a flush. Returns the root of that state; `None` if nothing was frozen since the last call.
-    /// Then gives pages back that no reader and no snapshot reaches any more.
+    /// to the device, without a flush. `None` if nothing was frozen since the last call.
+    /// [`committed`](Self::committed) follows when all of it is durable.
     ///
     /// # Errors
     /// Those of the device. The tree takes no more writes then.
-    pub fn publish_frozen(&self) -> Result<Option<TreeRoot>> {
+    pub fn publish_frozen(&self) -> Result<Option<Publication>> {
         let mut past = self.past.lock();
-        let mut root = None;
+        let (mut kept, mut dropped, mut last) = (Vec::new(), Vec::new(), None);
         while let Some(generation) = past.frozen.front() {
-            let nodes = publish::publish(&self.parts, generation)
+            let epoch = generation.epoch;
+            let pages = publish::publish(&self.parts, generation)
                 .inspect_err(|error| drop(self.poison.set(error.clone())))?;
-            tracing::debug!(epoch = generation.epoch.0, nodes, "nodes published");
-            let end = generation.end();
-            root = Some(TreeRoot {
-                pointer: end.pointer,
-                level: end.level,
-            });
+            tracing::debug!(epoch = epoch.0, nodes = pages.len(), "nodes published");
+            kept.extend(pages);
+            // Nodes that came and went in one epoch were never part of a state.
+            let old = generation.replaced().into_iter();
+            dropped.extend(old.filter(|node| node.epoch != epoch).map(|node| node.page));
+            last = Some((epoch, generation.end()));
             let published = past.frozen.pop_front();
             past.published.extend(published);
         }
-        self.reclaim(&mut past);
-        Ok(root)
+        Ok(last.map(|(epoch, end)| Publication {
+            epoch,
+            root: TreeRoot {
+                pointer: end.pointer,
+                level: end.level,
+            },
+            kept,
+            dropped,
+        }))
     }
 
-    /// Gives back the pages that were replaced in generations without readers.
-    fn reclaim(&self, past: &mut Past) {
+    /// A publication is durable: gives pages back that neither the durable state nor a reader nor a snapshot reaches any
+    /// more.
+    pub fn committed(&self, publication: &Publication) {
+        let mut past = self.past.lock();
+        past.committed = past.committed.max(publication.epoch);
         while let Some(oldest) = past.published.front() {
             // Nobody can begin to read a generation that is over.
-            if Arc::strong_count(oldest) > 1 {
+            if oldest.epoch > past.committed || Arc::strong_count(oldest) > 1 {
                 return;
             }
-            let replaced = oldest.take_replaced();
+            let replaced: Vec<PageNo> = oldest.replaced().iter().map(|node| node.page).collect();
             for page in &replaced {
                 self.parts.mapping.discard(*page, 1);
             }

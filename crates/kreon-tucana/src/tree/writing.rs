@@ -5,6 +5,7 @@ use kreon_base::Result;
 use super::change::{self, LeafChange};
 use super::find::{Target, at_leaf};
 use super::generation::Generation;
+use super::known::KnownKeys;
 use super::merge;
 use super::parts::Parts;
 use super::reach::{Reached, at_level};
@@ -23,12 +24,12 @@ pub(crate) fn write<L: RecordLog>(
     record: &Record<'_>,
 ) -> Result<Option<Location>> {
     let key = record.key;
-    let mut placed = parts.log.append(record)?;
+    let (mut placed, mut known) = (parts.log.append(record)?, KnownKeys::default());
     loop {
         let reached = at_level(generation, key, 0, |leaf| match record.value {
-            Some(_) => (change::put(parts, leaf, key, &placed), false),
+            Some(_) => (change::put(parts, leaf, (key, &known), &placed), false),
             None => {
-                let change = change::remove(parts, leaf, key, &placed);
+                let change = change::remove(parts, leaf, (key, &known), &placed);
                 (change, merge::is_small(leaf.leaf().count()))
             }
         });
@@ -51,7 +52,7 @@ pub(crate) fn write<L: RecordLog>(
             }
             LeafChange::Superseded => return Ok(None),
             LeafChange::Full => split_leaf(parts, generation, key)?,
-            LeafChange::Absent(location) => parts.log.read(location, |_| ())?,
+            LeafChange::Absent(location) => known.read(&*parts.log, location)?,
             LeafChange::Outdated => placed = parts.log.append(record)?,
         }
     }

@@ -18,11 +18,6 @@ fn put_all(world: &World, value: &[u8]) {
     }
 }
 
-fn publish(world: &World) -> crate::TreeRoot {
-    world.tree.freeze();
-    world.tree.publish_frozen().unwrap().expect("a root")
-}
-
 #[test]
 fn a_snapshot_shows_its_moment_whatever_comes_later() {
     let world = World::new(8 << 10);
@@ -39,7 +34,7 @@ fn a_snapshot_shows_its_moment_whatever_comes_later() {
             "round {round}"
         );
         assert_eq!(snapshot.get(b"behind all").unwrap(), None);
-        publish(&world);
+        world.publish();
         put_all(&world, b"third");
     }
     assert_eq!(world.pairs().len(), KEYS as usize + 1);
@@ -50,7 +45,7 @@ fn published_nodes_have_no_frame_of_their_own_and_change_no_more() {
     let world = World::new(8 << 10);
     put_all(&world, b"first");
     assert!(world.mapping.stats().frames_open > 30);
-    publish(&world);
+    world.publish();
     assert_eq!(world.mapping.stats().frames_open, 0);
     let copies = world.tree.stats().copies;
     world.tree.put(&Shape::Short.key(7), b"second").unwrap();
@@ -65,7 +60,7 @@ fn published_nodes_have_no_frame_of_their_own_and_change_no_more() {
 fn a_deletion_of_nothing_copies_nothing_and_leaves_no_record() {
     let world = World::new(4 << 10);
     put_all(&world, b"first");
-    publish(&world);
+    world.publish();
     let before = (world.log.bytes(), world.tree.stats().copies);
     assert!(!world.tree.delete(b"not there").unwrap());
     assert_eq!((world.log.bytes(), world.tree.stats().copies), before);
@@ -75,7 +70,7 @@ fn a_deletion_of_nothing_copies_nothing_and_leaves_no_record() {
 fn a_published_tree_is_opened_again_from_its_pages_alone() {
     let world = World::new(8 << 10);
     put_all(&world, b"first");
-    let root = publish(&world);
+    let root = world.publish();
     put_all(&world, b"lost with the epoch that was never published");
     let again = mapping(&world.device, 8 << 10);
     let home = || home(&again, &world.log, &world.pages);
@@ -96,12 +91,12 @@ fn a_published_tree_is_opened_again_from_its_pages_alone() {
 fn pages_come_back_when_nobody_reaches_them() {
     let world = World::new(8 << 10);
     put_all(&world, b"first");
-    publish(&world);
+    world.publish();
     let nodes = super::PAGES - 1 - world.pages.free();
     let snapshot = world.tree.freeze();
     for _ in 0..5 {
         put_all(&world, b"again");
-        publish(&world);
+        world.publish();
     }
     let with_snapshot = super::PAGES - 1 - world.pages.free();
     assert!(
@@ -109,8 +104,7 @@ fn pages_come_back_when_nobody_reaches_them() {
         "{with_snapshot} for {nodes} nodes"
     );
     drop(snapshot);
-    world.tree.freeze();
-    world.tree.publish_frozen().unwrap();
+    world.publish();
     let without = super::PAGES - 1 - world.pages.free();
     // Those of one state.
     assert!(without <= nodes + 2, "{without} for {nodes} nodes");
@@ -121,7 +115,7 @@ fn pages_come_back_when_nobody_reaches_them() {
 fn damage_on_the_device_is_an_error_that_names_the_page() {
     let world = World::new(8 << 10);
     put_all(&world, b"first");
-    let root = publish(&world);
+    let root = world.publish();
     let page = root.pointer.page.0;
     world.device.damage(page, |bytes| bytes[100] ^= 1);
     let again = mapping(&world.device, 8 << 10);
@@ -139,7 +133,7 @@ fn damage_on_the_device_is_an_error_that_names_the_page() {
 fn an_old_page_in_the_place_of_a_new_one_is_an_error() {
     let world = World::new(8 << 10);
     put_all(&world, b"first");
-    let root = publish(&world);
+    let root = world.publish();
     let mut stale = Box::new([0; 4096]);
     world
         .device
@@ -192,6 +186,22 @@ fn a_generation_that_nobody_reads_is_gone() {
     let world = World::new(8 << 10);
     put_all(&world, b"first");
     let first = Arc::downgrade(&world.tree.inside().1);
-    publish(&world);
+    world.publish();
     assert!(first.upgrade().is_none());
+}
+
+#[test]
+fn pages_of_the_durable_state_are_not_given_back_before_the_next_is_durable() {
+    let world = World::new(8 << 10);
+    put_all(&world, b"first");
+    world.publish();
+    put_all(&world, b"second");
+    world.tree.freeze();
+    let free = world.pages.free();
+    let publication = world.tree.publish_frozen().unwrap().unwrap();
+    assert_eq!(world.pages.free(), free);
+    // Every node was replaced by a new one.
+    assert_eq!(publication.dropped.len(), publication.kept.len());
+    world.tree.committed(&publication);
+    assert_eq!(world.pages.free(), free + publication.dropped.len() as u64);
 }

@@ -16,7 +16,7 @@ use kreon_base::{Epoch, PageNo, RegionId};
 use kreon_format::StoreId;
 use kreon_mapping::{Mapping, MappingOptions};
 
-use super::{Direction, ScanRange, Tree, TreeHome};
+use super::{Direction, ScanRange, Tree, TreeHome, TreeRoot};
 use crate::log::MemoryLog;
 use crate::page_supply::CountedPages;
 use ram::RamDevice;
@@ -55,6 +55,15 @@ impl World {
             pages,
             tree: Tree::new(home, Epoch(1)).expect("room for a leaf"),
         }
+    }
+
+    /// Ends the epoch and makes its nodes pages, as a commit does. The root.
+    fn publish(&self) -> TreeRoot {
+        self.tree.freeze();
+        let publication = self.tree.publish_frozen().expect("a publication");
+        let publication = publication.expect("of the epoch that has just ended");
+        self.tree.committed(&publication);
+        publication.root
     }
 
     /// All pairs in order, after a look at the whole structure.

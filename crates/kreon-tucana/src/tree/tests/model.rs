@@ -54,8 +54,7 @@ impl Run {
     /// Publishes when frames are scarce, as a commit thread does.
     fn make_frames(&self) {
         if self.world.tree.wants_freeze() {
-            self.world.tree.freeze();
-            self.world.tree.publish_frozen().unwrap();
+            self.world.publish();
         }
     }
 
@@ -117,10 +116,7 @@ impl Run {
             }
             Step::Scan(a, b, forward) => self.scan(a, b, forward),
             Step::Freeze => drop(self.world.tree.freeze()),
-            Step::Publish => {
-                self.world.tree.freeze();
-                assert!(self.world.tree.publish_frozen().unwrap().is_some());
-            }
+            Step::Publish => drop(self.world.publish()),
         }
     }
 

@@ -4,6 +4,7 @@ use super::World;
 use crate::format::Location;
 use crate::log::{MemoryLog, Placed, Record, RecordLog};
 use crate::tree::change::{LeafChange, put, remove};
+use crate::tree::known::KnownKeys;
 use crate::tree::reach::{Reached, at_level};
 
 impl World {
@@ -18,9 +19,10 @@ impl World {
     /// Changes the leaf.
     fn change(&self, placed: &Placed, is_put: bool) -> LeafChange {
         let (parts, generation) = self.tree.inside();
+        let known = KnownKeys::default();
         let changed = at_level(&generation, b"key", 0, |leaf| match is_put {
-            true => put::<MemoryLog>(parts, leaf, b"key", placed),
-            false => remove::<MemoryLog>(parts, leaf, b"key", placed),
+            true => put::<MemoryLog>(parts, leaf, (b"key", &known), placed),
+            false => remove::<MemoryLog>(parts, leaf, (b"key", &known), placed),
         });
         match changed {
             Reached::Done(change) => change,

@@ -63,13 +63,11 @@ fn without_frames_writes_are_refused_until_some_are_published_and_nothing_is_los
             .put(&Shape::Short.key(0), b"an update needs no frame")
             .unwrap()
     );
-    world.tree.freeze();
-    world.tree.publish_frozen().unwrap();
+    world.publish();
     assert!(!world.tree.wants_freeze());
     for number in kept..2 * kept {
         if world.tree.wants_freeze() {
-            world.tree.freeze();
-            world.tree.publish_frozen().unwrap();
+            world.publish();
         }
         world.tree.put(&Shape::Short.key(number), b"value").unwrap();
     }

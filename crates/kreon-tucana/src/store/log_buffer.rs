@@ -1,0 +1,191 @@
+//! A segment of the log in memory.
+//!
+//! Its first page is the segment's header, then come records, each one fragment, and pads where it was written out. What is
+//! written never changes: pages that hold records are written once.
+
+use kreon_base::{
+    Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId,
+};
+use kreon_device::{AppendBuffer, Backing, Device, Reservation, Reserve};
+use kreon_format::{
+    FRAGMENT_HEADER_BYTES, FragmentHeader, FragmentSeal, LogSegmentHeader, RecordKind, StoreId,
+    encode_pad, fragment_bytes, incarnation_mark, lsn_at,
+};
+use parking_lot::Mutex;
+
+use super::home::LOG;
+use crate::format::Location;
+use crate::log::{Placed, Record};
+
+pub(super) const SEGMENT: u32 = SEGMENT_BYTES as u32;
+
+/// A segment that takes records, or took them.
+pub(super) struct LogBuffer {
+    pub segment: SegmentId,
+    pub sequence: u64,
+    seal: FragmentSeal,
+    mark: u16,
+    buffer: AppendBuffer,
+    /// Bytes that are on the device.
+    written: Mutex<u32>,
+}
+
+impl LogBuffer {
+    /// The segment number `sequence` of the log, with its header.
+    ///
+    /// # Errors
+    /// None that a new buffer can have.
+    pub(super) fn new(
+        store: StoreId,
+        incarnation: Incarnation,
+        segment: SegmentId,
+        sequence: u64,
+    ) -> Result<Self> {
+        let buffer = AppendBuffer::new(SEGMENT, Backing::Sparse);
+        let header = LogSegmentHeader {
+            store,
+            log: LOG,
+            segment,
+            sequence,
+            incarnation,
+            previous: None,
+            next: None,
+            durable: Lsn(0),
+        };
+        match buffer.reserve(PAGE_BYTES as u32) {
+            Reserve::Reserved(mut room) => {
+                room.copy_from_slice(&*header.encode());
+                room.commit();
+            }
+            Reserve::Full { .. } | Reserve::Sealed => {
+                return Err(Error::invalid("a new segment has no room for its header"));
+            }
+        }
+        Ok(Self {
+            segment,
+            sequence,
+            seal: FragmentSeal { store, sequence },
+            mark: incarnation_mark(incarnation),
+            buffer,
+            written: Mutex::new(0),
+        })
+    }
+
+    /// Appends a record; `None` if the segment has no room for it.
+    pub(super) fn append(&self, record: &Record<'_>) -> Option<Placed> {
+        let value = record.value.unwrap_or_default();
+        let payload_bytes = record.key.len() + value.len();
+        let extent = fragment_bytes(payload_bytes);
+        let Reserve::Reserved(mut room) = self.buffer.reserve(extent as u32) else {
+            return None;
+        };
+        let within = room.at();
+        let offset = self.offset(within);
+        let header = FragmentHeader {
+            length_bytes: payload_bytes as u32,
+            region: record.region,
+            key_bytes: record.key.len() as u32,
+            kind: match record.value {
+                Some(_) => RecordKind::Put,
+                None => RecordKind::Delete,
+            },
+            has_attributes: false,
+            starts_record: true,
+            ends_record: true,
+            ends_unit: true,
+            incarnation: self.mark,
+        };
+        let (front, payload) = room.split_at_mut(FRAGMENT_HEADER_BYTES);
+        let (key_room, rest) = payload.split_at_mut(record.key.len());
+        key_room.copy_from_slice(record.key);
+        let (value_room, fill) = rest.split_at_mut(value.len());
+        value_room.copy_from_slice(value);
+        fill.fill(0);
+        front.copy_from_slice(&header.encode(&self.seal, offset, &[record.key, value]));
+        room.commit();
+        Some(Placed {
+            lsn: lsn_at(self.sequence, within),
+            location: Location::new(offset, extent),
+        })
+    }
+
+    /// The bytes of the record at this position of the segment.
+    pub(super) fn record(&self, within: u32) -> Option<&[u8]> {
+        self.buffer.committed(within)
+    }
+
+    /// Ends a page behind the last record. Returns where the next one will begin.
+    ///
+    /// # Errors
+    /// As [`pad`](Self::pad).
+    pub(super) fn end_page(&self) -> Result<u32> {
+        self.pad(self.buffer.reserve_to_boundary(PAGE_BYTES as u32))
+    }
+
+    /// Takes no more records.
+    ///
+    /// # Errors
+    /// As [`pad`](Self::pad).
+    pub(super) fn end(&self) -> Result<()> {
+        self.pad(self.buffer.reserve_rest()).map(drop)
+    }
+
+    /// Fills a reservation with a pad. Returns its end.
+    ///
+    /// # Errors
+    /// None that a reservation of whole units can have.
+    fn pad(&self, reserved: Reserve<'_>) -> Result<u32> {
+        let room: Reservation<'_> = match reserved {
+            Reserve::Reserved(room) => room,
+            Reserve::Full { used } => return Ok(used),
+            Reserve::Sealed => return Ok(self.buffer.reserved_bytes()),
+        };
+        let (mut room, end) = (room, self.buffer.reserved_bytes());
+        let (at, offset) = (room.end(), self.offset(room.at()));
+        debug_assert!(at <= end);
+        let padded = encode_pad(&mut room, &self.seal, offset, self.mark, Lsn(0));
+        room.commit();
+        padded.map(|()| at)
+    }
+
+    /// Writes everything before `end`, the border of a page, that is not on the device yet. Waits for threads that still
+    /// copy records.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn write(&self, device: &dyn Device, end: u32) -> Result<()> {
+        let mut written = self.written.lock();
+        if end <= *written {
+            return Ok(());
+        }
+        while self.buffer.committed_prefix(*written) < end {
+            if self.buffer.is_abandoned() {
+                return Err(Error::corruption(format!(
+                    "{} of the log has a hole: a thread ended while it appended",
+                    self.segment
+                )));
+            }
+            std::thread::yield_now();
+        }
+        let bytes = self.buffer.committed_range(*written..end);
+        let bytes = bytes.ok_or_else(|| Error::invalid("bytes of the log are not there"))?;
+        device.write_at(self.offset(*written).0, bytes)?;
+        *written = end;
+        Ok(())
+    }
+
+    /// Whether it has no record yet. Its header is written with the first one: by a header of the log an unfinished creation
+    /// is told from a store.
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.reserved_bytes() <= PAGE_BYTES as u32
+    }
+
+    /// Position of the next record.
+    pub(super) fn tail(&self) -> Lsn {
+        lsn_at(self.sequence, self.buffer.reserved_bytes())
+    }
+
+    fn offset(&self, within: u32) -> LogOffset {
+        LogOffset(self.segment.offset_bytes() + u64::from(within))
+    }
+}

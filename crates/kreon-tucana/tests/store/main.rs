@@ -1,0 +1,6 @@
+//! A store on a simulated device: what a power cut, a failed call and damage leave.
+
+mod crashes;
+mod failures;
+mod opening;
+mod world;
