@@ -240,6 +240,12 @@ fn commands_on_the_server_tell_of_it() {
     assert_eq!(wire.ask("MEMORY USAGE key"), ":56");
     assert_eq!(wire.ask("MEMORY USAGE none"), "$-1");
     assert!(wire.ask("INFO nosuch nosuch").starts_with("$0"));
+    assert_eq!(wire.ask("LPUSH list a b"), ":2");
+    assert!(
+        wire.ask("INFO keyspace")
+            .ends_with("|# Keyspace|db0:keys=2")
+    );
+    assert!(!wire.ask("INFO all").contains("# Keyspace"));
     assert!(
         wire.ask("CLIENT NOSUCH")
             .starts_with("-ERR unknown subcommand 'NOSUCH'")

@@ -18,7 +18,7 @@ pub(crate) async fn run(
     args: &[Bytes],
 ) -> Reply {
     let outcome = match command.id {
-        Id::Info => Ok(info::info(shared, args)),
+        Id::Info => info::info(shared, args).await,
         Id::Config => config::config(shared, args),
         Id::Command => listing::command(args),
         Id::Slowlog => slow_log::slow_log(shared, args),

@@ -1,6 +1,7 @@
 //! Databases of keys in a store: how their records look, and how commands read and change them together.
 
 mod access;
+mod census;
 mod collections;
 mod cursors;
 mod durable;
