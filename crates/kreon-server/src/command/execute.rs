@@ -43,16 +43,7 @@ pub(crate) async fn execute(
         Body::Write(run) => {
             let stripes = stripes(keyspace, client.db.get(), command, args);
             let held = keyspace.locks().alone(stripes).await;
-            if let (Id::Set, [_, key, value]) = (command.id, args)
-                && let Some(set) = plain::set(keyspace, client.db.get(), [key, value], &held)
-            {
-                set.map(|epoch| {
-                    client.rests_on(epoch);
-                    Reply::Ok
-                })
-            } else {
-                write(keyspace, client, run, args, held).await
-            }
+            write(keyspace, client, run, args, held).await
         }
         Body::Wait(run) => blocking::wait(keyspace, client, command, run, args).await,
         Body::Session => Err(unknown(command).into()),
@@ -109,6 +100,16 @@ async fn read(
     {
         let outcome = run(&mut Access::new(keyspace, db, Source::Memory), args);
         drop(shared);
+        if !matches!(outcome, Err(Failure::Misses)) {
+            client.rests_on(keyspace.epochs().seen(&stripes));
+            return outcome;
+        }
+    } else if stripes != Stripes::All {
+        let snapshot = keyspace.store().snapshot();
+        let outcome = run(
+            &mut Access::new(keyspace, db, Source::MemoryAt(&snapshot)),
+            args,
+        );
         if !matches!(outcome, Err(Failure::Misses)) {
             client.rests_on(keyspace.epochs().seen(&stripes));
             return outcome;

@@ -4,6 +4,7 @@ mod args;
 mod blocking;
 mod bodies;
 mod chance;
+mod combine;
 mod deadline;
 mod decimal;
 mod exec;
@@ -13,6 +14,7 @@ mod hashes;
 mod id;
 mod keys;
 mod lists;
+mod pipeline;
 mod plain;
 mod scan;
 mod serving;
@@ -28,10 +30,12 @@ mod zsets;
 
 use bytes::Bytes;
 
+pub(crate) use combine::Combiner;
 pub(crate) use exec::execute_all;
 pub(crate) use execute::execute;
 pub(crate) use glob::matches as glob_matches;
 pub(crate) use id::Id;
+pub(crate) use pipeline::{Pipeline, Queued};
 pub(crate) use table::{all, find};
 
 use crate::reply::CommandError;

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use super::stream::Stream;
 use super::worker::Worker;
 use crate::clients::{ClientEntry, Share};
+use crate::command::Pipeline;
 use crate::metrics::Answered;
 use crate::resp::{Parsed, Parser, Violation, encode};
 use crate::session::{Session, push_of};
@@ -30,6 +31,8 @@ pub(super) enum End {
     Violation,
     /// What was acknowledged may not be durable: no reply may be sent.
     NotDurable,
+    /// A command of it panicked.
+    Fault,
     Io(io::Error),
 }
 
@@ -56,6 +59,8 @@ pub(super) struct Connection {
     pub(super) ahead: Option<Result<Parsed, Violation>>,
     /// Bytes that the request in front of `input` lacks at least.
     pub(super) missing_bytes: usize,
+    /// Writes that were parsed, and are run together.
+    pub(super) pipeline: Pipeline,
     pub(super) output: Vec<u8>,
     pub(super) args: Vec<Bytes>,
     pub(super) answered: Vec<Answered>,
@@ -78,6 +83,7 @@ impl Connection {
             input_bytes: 0,
             ahead: None,
             missing_bytes: 0,
+            pipeline: Pipeline::default(),
             output: Vec::new(),
             args: Vec::new(),
             answered: Vec::new(),
@@ -95,14 +101,15 @@ impl Connection {
                 Err(end) => return end,
             };
             self.output = self.worker.buffers.output();
+            self.pipeline = self.worker.buffers.pipeline();
             self.has_delivered = matches!(event, Event::Messages);
             let done = match event {
                 Event::Input => self.turn().await,
                 Event::Messages => self.deliver().await,
             };
-            self.worker
-                .buffers
-                .put_output(std::mem::take(&mut self.output));
+            let buffers = &self.worker.buffers;
+            buffers.put_output(std::mem::take(&mut self.output));
+            buffers.put_pipeline(std::mem::take(&mut self.pipeline));
             if let Err(end) = done {
                 return end;
             }

@@ -10,6 +10,7 @@ mod stream;
 mod tls;
 mod turn;
 mod worker;
+mod writes;
 
 pub(crate) use listener::{Listener, bind};
 pub(crate) use tls::acceptor;

@@ -6,9 +6,11 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+
 use super::connection::{Connection, End};
 use super::reading::poll_given_up;
-use crate::command::{Command, Flags, Id};
+use crate::command::{Command, Flags, Id, Pipeline};
 use crate::metrics::{Answered, Outcome};
 use crate::reply::{CommandError, Reply};
 use crate::resp::{Parsed, encode};
@@ -32,6 +34,7 @@ impl Connection {
                     break;
                 }
                 Err(violation) => {
+                    self.settle(&mut begun).await?;
                     self.worker.recorder.violation();
                     self.reply(&Reply::Error(CommandError::of(format!("ERR {violation}"))));
                     self.flush().await?;
@@ -48,6 +51,7 @@ impl Connection {
                 begun = Instant::now();
             }
         }
+        self.settle(&mut begun).await?;
         self.session.show(last);
         self.mark_active(begun);
         self.flush().await
@@ -58,6 +62,7 @@ impl Connection {
         let command = match self.session.command(&self.args) {
             Ok(command) => command,
             Err((command, reply)) => {
+                self.settle(begun).await?;
                 self.reply(&reply);
                 match command {
                     Some(command) => self.answered.push(Answered {
@@ -71,6 +76,14 @@ impl Connection {
                 return Ok(command);
             }
         };
+        if !self.session.is_in_transaction() && Pipeline::takes(command, &self.args) {
+            self.gather(command);
+            if self.pipeline.is_full() {
+                self.settle(begun).await?;
+            }
+            return Ok(Some(command));
+        }
+        self.settle(begun).await?;
         if command.id == Id::Get && !self.session.is_in_transaction() {
             let (reply, more) = self.get(command).await;
             let took = lap(begun);
@@ -80,7 +93,7 @@ impl Connection {
             }
             // Unless the next request is there already.
             if self.ahead.is_none() {
-                self.note_slow(command, took);
+                self.note_slow(command, &self.args, took);
                 self.args.clear();
             }
             return Ok(Some(command));
@@ -98,7 +111,7 @@ impl Connection {
             }
         }
         let took = lap(begun);
-        self.note_slow(command, took);
+        self.note_slow(command, &self.args, took);
         self.note(
             command,
             took,
@@ -112,7 +125,7 @@ impl Connection {
         Ok(Some(command))
     }
 
-    fn note(&mut self, command: &'static Command, took: Duration, has_failed: bool) {
+    pub(super) fn note(&mut self, command: &'static Command, took: Duration, has_failed: bool) {
         self.answered.push(Answered {
             command,
             took,
@@ -123,23 +136,23 @@ impl Connection {
         });
     }
 
-    fn reply(&mut self, reply: &Reply) {
+    pub(super) fn reply(&mut self, reply: &Reply) {
         if let Reply::Error(error) = reply {
             self.worker.recorder.error(&error.0);
         }
         encode(reply, self.session.version, &mut self.output);
     }
 
-    fn note_slow(&self, command: &'static Command, took: Duration) {
+    pub(super) fn note_slow(&self, command: &'static Command, args: &[Bytes], took: Duration) {
         let slow_log = &self.worker.shared.slow_log;
         // Their time is that of others.
-        let is_kept = !self.args.is_empty() && !command.flags.has(Flags::BLOCKING);
+        let is_kept = !args.is_empty() && !command.flags.has(Flags::BLOCKING);
         if is_kept && slow_log.takes(took) {
             slow_log.push(SlowCommand {
                 id: 0,
                 at_s: unix_s(),
                 took,
-                args: self.args.clone(),
+                args: args.to_vec(),
                 address: self.entry.address.clone(),
                 name: self.entry.name.lock().clone(),
             });
@@ -177,7 +190,7 @@ impl Connection {
 }
 
 /// The time since `begun`, which becomes now.
-fn lap(begun: &mut Instant) -> Duration {
+pub(super) fn lap(begun: &mut Instant) -> Duration {
     let now = Instant::now();
     now.saturating_duration_since(std::mem::replace(begun, now))
 }

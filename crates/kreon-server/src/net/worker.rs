@@ -17,6 +17,8 @@ use super::connection::{Connection, End};
 use super::listener::set_up;
 use super::stream::Stream;
 use crate::clients::{Admission, ClientEntry, ClientKind};
+use crate::command::Combiner;
+use crate::keyspace::SyncGroup;
 use crate::metrics::Recorder;
 use crate::shared::Shared;
 
@@ -53,6 +55,8 @@ pub(crate) struct Worker {
     pub(super) shared: Arc<Shared>,
     pub(super) recorder: Arc<Recorder>,
     pub(super) buffers: Buffers,
+    pub(super) combiner: Combiner,
+    pub(super) syncs: SyncGroup,
     tls: Option<TlsAcceptor>,
     /// To be woken at the end.
     connections: RefCell<HashMap<u64, Arc<ClientEntry>>>,
@@ -74,6 +78,8 @@ impl Worker {
             shared: Arc::clone(shared),
             recorder: shared.recorders.of(thread),
             buffers: Buffers::default(),
+            combiner: Combiner::default(),
+            syncs: SyncGroup::default(),
             tls,
             connections: RefCell::default(),
             is_ending: Cell::new(false),
