@@ -19,6 +19,7 @@ mod plain;
 mod scan;
 mod serving;
 mod sets;
+mod steps;
 mod strings;
 mod table;
 #[cfg(test)]

@@ -12,8 +12,8 @@ use bytes::Bytes;
 
 use super::Command;
 use super::bodies::{Body, body};
-use super::execute::{Run, stripes};
 use super::serving::is_told_at_once;
+use super::steps::{Run, stripes};
 use crate::keyspace::{Access, Changes, Epoch, Failure, Keyspace, Source, Stripes};
 use crate::reply::Reply;
 

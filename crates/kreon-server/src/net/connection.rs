@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! What one connection holds.
 
 use std::io;
 use std::rc::Rc;
@@ -13,8 +13,8 @@ use super::worker::Worker;
 use crate::clients::{ClientEntry, Share};
 use crate::command::Pipeline;
 use crate::metrics::Answered;
-use crate::resp::{Parsed, Parser, Violation, encode};
-use crate::session::{Session, push_of};
+use crate::resp::{Parsed, Parser, Violation};
+use crate::session::Session;
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -91,38 +91,6 @@ impl Connection {
             share: Share::of(&worker.shared.clients.budget),
             has_delivered: false,
         }
-    }
-
-    /// Serves it until it ends.
-    pub(super) async fn serve(mut self) -> End {
-        loop {
-            let event = match self.next_event().await {
-                Ok(event) => event,
-                Err(end) => return end,
-            };
-            self.output = self.worker.buffers.output();
-            self.pipeline = self.worker.buffers.pipeline();
-            self.has_delivered = matches!(event, Event::Messages);
-            let done = match event {
-                Event::Input => self.turn().await,
-                Event::Messages => self.deliver().await,
-            };
-            let buffers = &self.worker.buffers;
-            buffers.put_output(std::mem::take(&mut self.output));
-            buffers.put_pipeline(std::mem::take(&mut self.pipeline));
-            if let Err(end) = done {
-                return end;
-            }
-        }
-    }
-
-    /// Sends the messages that wait.
-    async fn deliver(&mut self) -> Result<(), End> {
-        for message in self.entry.mailbox.take() {
-            encode(&push_of(message), self.session.version, &mut self.output);
-            self.flush_some().await?;
-        }
-        self.flush().await
     }
 
     /// Notes what the connection holds, for others and for the budget of all.

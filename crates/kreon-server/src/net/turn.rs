@@ -6,16 +6,14 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-
+use super::answers::lap;
 use super::connection::{Connection, End};
 use super::reading::poll_given_up;
 use crate::command::{Command, Flags, Id, Pipeline};
 use crate::metrics::{Answered, Outcome};
 use crate::reply::{CommandError, Reply};
-use crate::resp::{Parsed, encode};
+use crate::resp::Parsed;
 use crate::session::Answer;
-use crate::shared::{SlowCommand, unix_s};
 
 impl Connection {
     /// Answers all whole requests of the input.
@@ -125,40 +123,6 @@ impl Connection {
         Ok(Some(command))
     }
 
-    pub(super) fn note(&mut self, command: &'static Command, took: Duration, has_failed: bool) {
-        self.answered.push(Answered {
-            command,
-            took,
-            outcome: match has_failed {
-                true => Outcome::Failed,
-                false => Outcome::Done,
-            },
-        });
-    }
-
-    pub(super) fn reply(&mut self, reply: &Reply) {
-        if let Reply::Error(error) = reply {
-            self.worker.recorder.error(&error.0);
-        }
-        encode(reply, self.session.version, &mut self.output);
-    }
-
-    pub(super) fn note_slow(&self, command: &'static Command, args: &[Bytes], took: Duration) {
-        let slow_log = &self.worker.shared.slow_log;
-        // Their time is that of others.
-        let is_kept = !args.is_empty() && !command.flags.has(Flags::BLOCKING);
-        if is_kept && slow_log.takes(took) {
-            slow_log.push(SlowCommand {
-                id: 0,
-                at_s: unix_s(),
-                took,
-                args: args.to_vec(),
-                address: self.entry.address.clone(),
-                name: self.entry.name.lock().clone(),
-            });
-        }
-    }
-
     /// Runs a command that may wait for other clients. Earlier replies are sent first.
     async fn wait_for(&mut self, command: &'static Command) -> Result<Answer, End> {
         self.flush().await?;
@@ -187,10 +151,4 @@ impl Connection {
             .store(false, std::sync::atomic::Ordering::Relaxed);
         answer
     }
-}
-
-/// The time since `begun`, which becomes now.
-pub(super) fn lap(begun: &mut Instant) -> Duration {
-    let now = Instant::now();
-    now.saturating_duration_since(std::mem::replace(begun, now))
 }

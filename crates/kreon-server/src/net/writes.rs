@@ -3,8 +3,8 @@
 use std::mem;
 use std::time::Instant;
 
+use super::answers::lap;
 use super::connection::{Connection, End};
-use super::turn::lap;
 use crate::command::{Command, Pipeline};
 use crate::reply::Reply;
 use crate::session::Answer;
