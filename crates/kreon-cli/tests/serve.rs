@@ -37,7 +37,12 @@ fn ask(stream: &mut BufReader<TcpStream>, line: &str, count: usize) -> Option<Ve
 
 /// The number behind a key.
 fn number(stream: &mut BufReader<TcpStream>, key: &str) -> Option<u64> {
-    let first = ask(stream, &format!("GET {key}"), 1)?;
+    number_of(stream, &format!("GET {key}"))
+}
+
+/// The number that a command replies with; 0 for nothing.
+fn number_of(stream: &mut BufReader<TcpStream>, line: &str) -> Option<u64> {
+    let first = ask(stream, line, 1)?;
     if first[0] == "$-1" {
         return Some(0);
     }
@@ -81,16 +86,17 @@ type Known = Arc<Vec<AtomicU64>>;
 
 const CLIENTS: usize = 8;
 
-/// Counts up until the server is gone: plainly, and two keys in one transaction; and reads the counters of others.
+/// Counts up until the server is gone: by a pipeline of plain writes, and two keys in one transaction; and reads the counters of
+/// others.
 fn count_up(stream: TcpStream, me: usize, known: &Known) {
     let mut wire = BufReader::new(stream);
     let mut next = known[me].load(Ordering::SeqCst);
     loop {
         next += 1;
-        let line =
-            format!("SET c{me} {next}\r\nMULTI\r\nSET a{me} {next}\r\nSET b{me} {next}\r\nEXEC");
-        match ask(&mut wire, &line, 7) {
-            Some(replies) => assert_eq!(replies[5..], ["+OK", "+OK"], "{replies:?}"),
+        let plain = format!("SET c{me} {next}\r\nRPUSH l{me} {next}\r\nHSET h{me} f {next}");
+        let transaction = format!("MULTI\r\nSET a{me} {next}\r\nSET b{me} {next}\r\nEXEC");
+        match ask(&mut wire, &format!("{plain}\r\n{transaction}"), 9) {
+            Some(replies) => assert_eq!(replies[7..], ["+OK", "+OK"], "{replies:?}"),
             None => return,
         }
         known[me].fetch_max(next, Ordering::SeqCst);
@@ -121,6 +127,12 @@ fn kill_takes_back_nothing_that_was_acknowledged_or_read_with_sync() {
             assert!(
                 a == b && a >= c.saturating_sub(1),
                 "round {round}: {c} {a} {b}"
+            );
+            let last = number_of(&mut wire, &format!("LINDEX l{me} -1")).unwrap();
+            let field = number_of(&mut wire, &format!("HGET h{me} f")).unwrap();
+            assert!(
+                c >= last && last >= field && field >= least.max(c.saturating_sub(1)),
+                "round {round}: {c} {last} {field} after {least} was told"
             );
             // What is there now was read: it is never to vanish.
             known.fetch_max(c, Ordering::SeqCst);

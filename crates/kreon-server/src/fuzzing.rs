@@ -1,14 +1,16 @@
 //! What must hold for all sequences of commands: a property for the fuzzer, and for a test.
 
+use std::mem;
+use std::sync::Arc;
+
 use bytes::Bytes;
-use kreon::Store;
+use kreon::{Clock, Store};
 use tokio::runtime::Builder;
 
-use crate::command::{Command, execute, execute_all, find};
-use crate::keyspace::{
-    COLLECTION, Client, Head, Keyspace, KeyspaceOptions, Kind, Persistence, Watching,
-};
+use crate::command::{Combiner, Command, Pipeline, Queued, execute, execute_all, find};
+use crate::keyspace::{COLLECTION, Client, Head, Keyspace, KeyspaceOptions, Kind, Watching};
 use crate::reply::Reply;
+use crate::settings::Persistence;
 
 /// Commands to choose from: `K` is a key, `V` a member or value, `N` a number, `B` an end of a range of members.
 const FORMS: &[&str] = &[
@@ -153,23 +155,23 @@ impl Choices<'_> {
     }
 }
 
-/// Commands that are given one by one reply as they do in transactions, whose reads go another way; and afterwards both databases
-/// have the same records, and the number of elements that their heads tell. `store` is empty.
+/// Commands that are given one by one reply as they do in pipelines and in transactions, whose reads go other ways; and afterwards
+/// all databases have the same records, and the number of elements that their heads tell. `store` is empty.
 ///
 /// # Panics
 /// This does not hold.
 pub fn check_commands(store: Store, bytes: &[u8]) {
     let options = KeyspaceOptions {
-        databases: 2,
+        databases: 3,
         persistence: Persistence::Buffered,
     };
     let (Ok(keyspace), Ok(runtime)) = (
-        Keyspace::open(store, options),
+        Keyspace::open(store, options, Clock::default()),
         Builder::new_current_thread().enable_time().build(),
     ) else {
         panic!("an empty store can be used");
     };
-    let [single, together] = [0, 1].map(|db| {
+    let [single, together, pipelined] = [0, 1, 2].map(|db| {
         let client = Client::default();
         client.db.set(db);
         client
@@ -185,13 +187,42 @@ pub fn check_commands(store: Store, bytes: &[u8]) {
         let Reply::Array(replies) = runtime.block_on(all) else {
             panic!("a transaction fails: {commands:?}");
         };
-        for ((command, args), expected) in commands.iter().zip(replies) {
+        for ((command, args), expected) in commands.iter().zip(&replies) {
             let reply = runtime.block_on(execute(&keyspace, &single, command, args));
-            assert_eq!(reply, expected, "{args:?}");
+            assert_eq!(reply, *expected, "{args:?}");
         }
+        let in_pipelines = runtime.block_on(run_in_pipelines(&keyspace, &pipelined, &commands));
+        assert_eq!(in_pipelines, replies, "{commands:?}");
     }
-    assert_eq!(records(&keyspace, 0), records(&keyspace, 1));
+    for db in [1, 2] {
+        assert_eq!(
+            records(&keyspace, 0),
+            records(&keyspace, db),
+            "database {db}"
+        );
+    }
     check_heads(&keyspace);
+}
+
+/// As a connection runs what came together.
+async fn run_in_pipelines(
+    keyspace: &Arc<Keyspace>,
+    client: &Client,
+    commands: &[Queued],
+) -> Vec<Reply> {
+    let (combiner, db) = (Combiner::default(), client.db.get());
+    let (mut pipeline, mut replies) = (Pipeline::default(), Vec::new());
+    for (command, args) in commands {
+        if Pipeline::takes(command, args) {
+            pipeline.push(db, command, args.clone());
+            continue;
+        }
+        let before = mem::take(&mut pipeline);
+        replies.extend(combiner.run_to_end(keyspace, client, before).await);
+        replies.push(execute(keyspace, client, command, args).await);
+    }
+    replies.extend(combiner.run_to_end(keyspace, client, pipeline).await);
+    replies
 }
 
 /// Kinds of all records, in their order.

@@ -49,6 +49,22 @@ impl Reply {
         Self::Bulk(Bytes::copy_from_slice(bytes))
     }
 
+    /// Bytes that it holds beside those of its own size.
+    pub(crate) fn bytes(&self) -> usize {
+        let pairs = |pairs: &[(Self, Self)]| pairs.iter().map(|(a, b)| a.bytes() + b.bytes()).sum();
+        match self {
+            Self::Bulk(bytes) => bytes.len(),
+            Self::Value { value, .. } => value.len(),
+            Self::Text(text) => text.len(),
+            Self::Array(items) | Self::Set(items) | Self::Push(items) => items
+                .iter()
+                .map(|item| size_of::<Self>() + item.bytes())
+                .sum(),
+            Self::Map(items) | Self::Pairs(items) => pairs(items),
+            _ => 0,
+        }
+    }
+
     /// The bulk of a whole record.
     pub(crate) fn value(value: Value) -> Self {
         Self::Value { value, skip: 0 }

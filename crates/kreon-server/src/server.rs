@@ -4,24 +4,25 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
-use kreon::{Error, Result, Store};
+use kreon::{Clock, Error, Options, Result, Store, Timestamp};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
 
 use crate::clients::Clients;
-use crate::keyspace::{self, Keyspace, KeyspaceOptions};
+use crate::keyspace::{Keyspace, KeyspaceOptions};
 use crate::metrics::{History, Recorders};
 use crate::net::{Arrival, Listener, Worker, acceptor, bind, close_idle, run_worker};
 use crate::page::{Pages, take_samples};
 use crate::pubsub::Channels;
-use crate::settings::{Persistence, Settings};
+use crate::settings::Settings;
 use crate::shared::{Config, Ending, Saves, Shared, SlowLog};
 
 /// A running server, until [`end`](Self::end) or a drop.
@@ -42,26 +43,30 @@ struct Post {
 }
 
 impl Server {
-    /// Serves `store`, which nobody else may change meanwhile. Returns when it listens.
+    /// Opens the store at `path` and serves it. Returns when it listens. Keys expire by the exact wall clock, where stores
+    /// have one that ticks with the kernel.
     ///
     /// # Errors
     /// `InvalidArgument`: a setting is out of its range, or a file of TLS is none. `Io`: an address cannot be listened on, a
     /// thread cannot be started. Errors of the store.
-    pub fn start(store: Store, settings: Settings) -> Result<Self> {
+    pub fn start(store: Options, path: &Path, settings: Settings) -> Result<Self> {
         settings.check()?;
+        let clock = exact_clock();
+        let store = store.clock(clock.clone()).open(path)?;
+        Self::serve(store, clock, settings)
+    }
+
+    /// Serves a store that was opened with `clock`.
+    fn serve(store: Store, clock: Clock, settings: Settings) -> Result<Self> {
         let tls = settings.tls.as_ref().map(acceptor).transpose()?;
         let listeners = bind(&settings)?;
         let pages = settings.metrics.as_deref().map(Pages::bind).transpose()?;
         let addresses: Vec<_> = listeners.iter().filter_map(|one| one.address()).collect();
         let options = KeyspaceOptions {
             databases: settings.databases,
-            persistence: match settings.persistence {
-                Persistence::Sync => keyspace::Persistence::Sync,
-                Persistence::Buffered => keyspace::Persistence::Buffered,
-                Persistence::Interval(time) => keyspace::Persistence::Interval(time),
-            },
+            persistence: settings.persistence,
         };
-        let keyspace = Keyspace::open(store, options)?;
+        let keyspace = Keyspace::open(store, options, clock)?;
         let count = settings.threads;
         let shared = Arc::new(shared(settings, keyspace, addresses.first()));
         let (senders, receivers): (Vec<_>, Vec<_>) =
@@ -146,6 +151,15 @@ struct Front {
     pages: Option<Pages>,
 }
 
+/// Milliseconds as they pass: a client that waits for `PTTL` finds its key gone.
+fn exact_clock() -> Clock {
+    Clock::of(|| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let ms = since.unwrap_or_default().as_millis();
+        Timestamp::of_ms(u64::try_from(ms).unwrap_or(u64::MAX))
+    })
+}
+
 fn no_thread(error: io::Error) -> Error {
     Error::io("start a thread of the server", error)
 }
@@ -214,4 +228,73 @@ fn run(post: Post, front: Option<Front>, started: &mpsc::Sender<io::Result<()>>)
             let _ = accept.await;
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use kreon_sim::{Keep, SimDevice, SimOptions};
+
+    use super::*;
+    use crate::settings::Persistence;
+
+    /// Sends requests, and returns what was replied up to the last reply, which is `last`.
+    fn ask(stream: &mut TcpStream, requests: &str, last: &str) {
+        stream.write_all(requests.as_bytes()).unwrap();
+        let mut received = Vec::new();
+        while !received.ends_with(last.as_bytes()) {
+            let mut part = [0; 4096];
+            let count = stream.read(&mut part).unwrap();
+            assert!(count > 0, "the connection ended");
+            received.extend_from_slice(&part[..count]);
+        }
+    }
+
+    #[test]
+    fn reply_comes_when_a_power_cut_leaves_what_it_tells() {
+        let device = Arc::new(SimDevice::new(SimOptions::default()));
+        let options = || Store::options().memory_bytes(16 << 20);
+        let store = options().open_on(Arc::clone(&device) as _).unwrap();
+        let settings = Settings {
+            listen: vec!["127.0.0.1:0".to_owned()],
+            threads: 2,
+            persistence: Persistence::Sync,
+            ..Settings::default()
+        };
+        let server = Server::serve(store, Clock::default(), settings).unwrap();
+        let address = server.addresses()[0];
+        let check = |record: &str, what: &str| {
+            let history = device.history();
+            let crash = history.crash_after(history.events.len());
+            let image = crash.image(&mut Keep::Nothing);
+            let left = Arc::new(SimDevice::from_image(image, SimOptions::default()));
+            let left = options().open_on(left).unwrap();
+            let region = left.region("redis:0").unwrap();
+            assert!(region.contains(record).unwrap(), "{what} was told of");
+        };
+        let check = &check;
+        thread::scope(|scope| {
+            for client in 0..3 {
+                scope.spawn(move || {
+                    let mut stream = TcpStream::connect(address).unwrap();
+                    for round in 0..8 {
+                        let own = format!("{client}-{round}");
+                        let set = format!("SET {own} x\r\n");
+                        ask(&mut stream, &set, "+OK\r\n");
+                        check(&format!("k{own}"), &set);
+                        let more = format!("SET {own}a x\r\nINCR {own}b\r\nLPUSH {own}c x y z\r\n");
+                        ask(&mut stream, &more, ":3\r\n");
+                        check(&format!("c{own}c"), &more);
+                        check(&format!("k{own}b"), &more);
+                        let multi = format!("MULTI\r\nSET {own}d x\r\nEXEC\r\n");
+                        ask(&mut stream, &multi, "*1\r\n+OK\r\n");
+                        check(&format!("k{own}d"), &multi);
+                    }
+                });
+            }
+        });
+        server.end().unwrap();
+    }
 }

@@ -26,6 +26,92 @@ fn strings_are_set_and_read_back_in_one_pipeline() {
 }
 
 #[test]
+fn replies_of_a_pipeline_come_in_the_order_of_its_requests() {
+    let running = Running::new();
+    let (mut wire, mut other) = (running.connect(), running.connect());
+    wire.send(
+        b"SET n 1\r\nINCR n\r\nGET n\r\nLPUSH n x\r\nNOSUCH\r\nLPUSH l a\r\nLPUSH l b\r\nPING\r\nSELECT 1\r\n\
+          SET n 5\r\nINCR n\r\nSELECT 0\r\nINCR n\r\nECHO e\r\nLPOP l\r\nZADD z 1 a\r\nZPOPMIN z\r\nSET n\r\n\
+          DEL n l\r\nWATCH n\r\nMULTI\r\nSET n 7\r\nINCR n\r\nEXEC\r\nINCR n\r\n",
+    );
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    let expected = [
+        "+OK",
+        ":2",
+        "$1|2",
+        wrong,
+        "-ERR unknown command 'NOSUCH', with args beginning with: ",
+        ":1",
+        ":2",
+        "+PONG",
+        "+OK",
+        "+OK",
+        ":6",
+        "+OK",
+        ":3",
+        "$1|e",
+        "$1|b",
+        ":1",
+        "*2|$1|a|$1|1",
+        "-ERR wrong number of arguments for 'set' command",
+        ":2",
+        "+OK",
+        "+OK",
+        "+QUEUED",
+        "+QUEUED",
+        "*2|+OK|:8",
+        ":9",
+    ];
+    for (number, expected) in expected.into_iter().enumerate() {
+        assert_eq!(wire.reply(), expected, "reply {number}");
+    }
+    // A transaction that watches is broken by a pipeline of another connection, and of its own.
+    for breaks_itself in [false, true] {
+        assert_eq!(wire.ask("WATCH a"), "+OK");
+        let breaking = if breaks_itself { &mut wire } else { &mut other };
+        breaking.send(b"SET x 1\r\nSET a 1\r\nINCR x\r\n");
+        assert_eq!([(); 3].map(|()| breaking.reply()), ["+OK", "+OK", ":2"]);
+        wire.send(b"MULTI\r\nSET done 1\r\nEXEC\r\n");
+        assert_eq!([(); 3].map(|()| wire.reply()), ["+OK", "+QUEUED", "*-1"]);
+    }
+    assert_eq!(wire.ask("EXISTS done"), ":0");
+}
+
+#[test]
+fn pipelines_of_many_connections_all_count() {
+    const CLIENTS: usize = 12;
+    const ROUNDS: usize = 30;
+    let running = Running::new();
+    let address = running.address();
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            scope.spawn(move || {
+                let mut wire = common::Wire::connect(address);
+                for round in 0..ROUNDS {
+                    let own = format!("INCR own{client}\r\n");
+                    let lines = format!(
+                        "INCR hot\r\nLPUSH list {client}\r\n{own}HSET hash {client} {round}\r\n"
+                    );
+                    wire.send(lines.repeat(8).as_bytes());
+                    for _ in 0..4 * 8 {
+                        assert!(wire.reply().starts_with(':'));
+                    }
+                }
+            });
+        }
+    });
+    let mut wire = running.connect();
+    let all = CLIENTS * ROUNDS * 8;
+    assert_eq!(
+        wire.ask("GET hot"),
+        format!("${}|{all}", all.to_string().len())
+    );
+    assert_eq!(wire.ask("LLEN list"), format!(":{all}"));
+    assert_eq!(wire.ask("HLEN hash"), format!(":{CLIENTS}"));
+    assert_eq!(wire.ask("GET own3"), format!("$3|{}", ROUNDS * 8));
+}
+
+#[test]
 fn nothing_is_done_before_the_password_is_given() {
     let running = Running::with(|settings| settings.password = Some(b"secret".to_vec()));
     let mut wire = running.connect();
@@ -240,6 +326,12 @@ fn commands_on_the_server_tell_of_it() {
     assert_eq!(wire.ask("MEMORY USAGE key"), ":56");
     assert_eq!(wire.ask("MEMORY USAGE none"), "$-1");
     assert!(wire.ask("INFO nosuch nosuch").starts_with("$0"));
+    assert_eq!(wire.ask("LPUSH list a b"), ":2");
+    assert!(
+        wire.ask("INFO keyspace")
+            .ends_with("|# Keyspace|db0:keys=2")
+    );
+    assert!(!wire.ask("INFO all").contains("# Keyspace"));
     assert!(
         wire.ask("CLIENT NOSUCH")
             .starts_with("-ERR unknown subcommand 'NOSUCH'")

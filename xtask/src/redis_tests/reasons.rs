@@ -11,17 +11,12 @@ const BY_NAME: &[(&str, &str)] = &[
         "expired keys are gone at once: `DBSIZE` does not count them",
     ),
     ("INCR uses shared objects", "how values are held in memory"),
-    ("GETEX PXAT option", CLOCK),
-    ("Delete WATCHed stale keys", CLOCK),
-    ("FLUSHDB while watching stale keys", CLOCK),
     ("ZRANGESTORE RESP3", FOLLOWS),
     ("Hash ziplist of various encodings - sanitize dump", FOLLOWS),
     ("List ziplist of various encodings - sanitize dump", FOLLOWS),
 ];
 
 const SHORTEST: &str = "the shortest digits that read back as the same number, as from Redis 7.2 on; these tests want 17";
-const CLOCK: &str =
-    "time passes in ticks of the kernel (1 to 10 ms), so that keys live up to one longer";
 const FOLLOWS: &str =
     "wants what a test before it, which failed by a command that is not there, leaves behind";
 const COMMANDS: &str = "commands that are not there";

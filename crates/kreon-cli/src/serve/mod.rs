@@ -71,8 +71,7 @@ impl Serve {
             Some(bytes) => options.volume_bytes_max(bytes as u64),
             None => options,
         };
-        let store = options.open(&path)?;
-        let server = Server::start(store, settings.clone())?;
+        let server = Server::start(options, &path, settings.clone())?;
         for address in server.addresses() {
             out.line(&format!("serving {} at {address}", path.display()))?;
         }

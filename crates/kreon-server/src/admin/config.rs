@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::run::{subcommand, unknown_subcommand};
+use super::subcommand::{subcommand, unknown_subcommand};
 use crate::command::glob_matches;
 use crate::reply::{CommandError, Reply};
 use crate::settings::Persistence;

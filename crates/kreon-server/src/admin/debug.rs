@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::run::{subcommand, unknown_subcommand};
 use super::save::sync;
+use super::subcommand::{subcommand, unknown_subcommand};
 use crate::reply::{CommandError, Reply};
 use crate::shared::Shared;
 

@@ -8,12 +8,15 @@ use bytes::Bytes;
 
 use crate::clients::ClientKind;
 use crate::metrics::{Process, Totals};
-use crate::reply::Reply;
+use crate::reply::{CommandError, Reply};
 use crate::settings::Persistence;
 use crate::shared::{Shared, unix_s};
 
 /// The version of Redis that clients are to think of: they choose by it what they use.
 pub(crate) const REDIS_VERSION: &str = "7.2.0";
+
+/// The section that costs a read of all keys.
+const KEYSPACE: &str = "keyspace";
 
 /// A section: its name, whether it is told if none is named, and its lines.
 type Section = (&'static str, bool, fn(&Facts<'_>, &mut String));
@@ -31,6 +34,7 @@ const SECTIONS: &[Section] = &[
     ("latencystats", false, latencies),
     ("errorstats", true, errors),
     ("cluster", true, |_, text| line(text, "cluster_enabled", 0)),
+    (KEYSPACE, false, keys),
     ("kreon", true, kreon),
 ];
 
@@ -40,10 +44,12 @@ struct Facts<'a> {
     totals: Totals,
     store: kreon::Stats,
     process: Process,
+    /// Of each database that has any; empty where the section is not asked for.
+    keys: Vec<(usize, u64)>,
 }
 
-/// `INFO [section ...]`. Keys are not counted: that would read all of them (`DBSIZE` does).
-pub(super) fn info(shared: &Arc<Shared>, args: &[Bytes]) -> Reply {
+/// `INFO [section ...]`. Keys are counted only for whoever names the section `keyspace`: that reads all of them, as `DBSIZE` does.
+pub(super) async fn info(shared: &Arc<Shared>, args: &[Bytes]) -> Result<Reply, CommandError> {
     let asked = args.iter().skip(1).map(|name| name.to_ascii_lowercase());
     let asked: Vec<Vec<u8>> = asked.collect();
     let has = |name: &str| asked.iter().any(|asked| asked == name.as_bytes());
@@ -56,10 +62,15 @@ pub(super) fn info(shared: &Arc<Shared>, args: &[Bytes]) -> Reply {
         totals: shared.recorders.totals(),
         store: shared.keyspace.store().stats(),
         process: Process::now(),
+        keys: match has(KEYSPACE) {
+            true => shared.keyspace.census().await?,
+            false => Vec::new(),
+        },
     };
     let mut text = String::new();
     for (name, is_default, lines) in SECTIONS {
-        if !(all || has(name) || (default && *is_default)) {
+        let is_one_of_all = all && *name != KEYSPACE;
+        if !(is_one_of_all || has(name) || (default && *is_default)) {
             continue;
         }
         if !text.is_empty() {
@@ -70,7 +81,7 @@ pub(super) fn info(shared: &Arc<Shared>, args: &[Bytes]) -> Reply {
         let _ = write!(text, "# {title}\r\n");
         lines(&facts, &mut text);
     }
-    Reply::Text(text)
+    Ok(Reply::Text(text))
 }
 
 fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
@@ -251,6 +262,12 @@ fn latencies(facts: &Facts<'_>, text: &mut String) {
 fn errors(facts: &Facts<'_>, text: &mut String) {
     for (code, count) in &facts.totals.errors {
         let _ = write!(text, "errorstat_{code}:count={count}\r\n");
+    }
+}
+
+fn keys(facts: &Facts<'_>, text: &mut String) {
+    for (db, keys) in &facts.keys {
+        line(text, &format!("db{db}"), format_args!("keys={keys}"));
     }
 }
 

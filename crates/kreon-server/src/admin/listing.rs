@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::run::{subcommand, unknown_subcommand};
+use super::subcommand::{subcommand, unknown_subcommand};
 use crate::command::{Command, Flags, all, find};
 use crate::reply::{CommandError, Reply};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::run::{subcommand, unknown_subcommand};
+use super::subcommand::{subcommand, unknown_subcommand};
 use crate::command::{execute, find};
 use crate::keyspace::Client;
 use crate::reply::{CommandError, Reply};

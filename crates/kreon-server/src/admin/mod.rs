@@ -9,6 +9,8 @@ mod memory;
 mod run;
 mod save;
 mod slow_log;
+mod subcommand;
 
 pub(crate) use info::REDIS_VERSION;
-pub(crate) use run::{run, unknown_subcommand};
+pub(crate) use run::run;
+pub(crate) use subcommand::unknown_subcommand;

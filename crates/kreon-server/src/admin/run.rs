@@ -18,7 +18,7 @@ pub(crate) async fn run(
     args: &[Bytes],
 ) -> Reply {
     let outcome = match command.id {
-        Id::Info => Ok(info::info(shared, args)),
+        Id::Info => info::info(shared, args).await,
         Id::Config => config::config(shared, args),
         Id::Command => listing::command(args),
         Id::Slowlog => slow_log::slow_log(shared, args),
@@ -35,22 +35,4 @@ pub(crate) async fn run(
         ))),
     };
     outcome.unwrap_or_else(Reply::Error)
-}
-
-/// The error of Redis for the second word of a command.
-pub(crate) fn unknown_subcommand(args: &[Bytes]) -> CommandError {
-    let word = |place: usize| {
-        let word = args.get(place).map(|word| String::from_utf8_lossy(word));
-        word.unwrap_or_default().into_owned()
-    };
-    let (command, what) = (word(0).to_uppercase(), word(1));
-    CommandError::of(format!(
-        "ERR unknown subcommand '{what}'. Try {command} HELP."
-    ))
-}
-
-/// The second word in lower case.
-pub(super) fn subcommand(args: &[Bytes]) -> String {
-    let word = args.get(1).map(|word| String::from_utf8_lossy(word));
-    word.unwrap_or_default().to_ascii_lowercase()
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::timeout;
 
 use super::args::wait_time;
-use super::execute::{Run, apply, aside, stripes};
+use super::steps::{Run, apply, aside, stripes};
 use super::{Command, Id};
 use crate::keyspace::{
     Access, Client, DbKey, End, Epoch, Failure, Held, Keyspace, Source, Waiting,

@@ -1,6 +1,6 @@
 //! Which function runs which command.
 
-use super::execute::Run;
+use super::steps::Run;
 use super::{Id, hashes, keys, lists, scan, sets, strings, whole, zrange, zsets};
 
 /// How a command runs.

@@ -7,7 +7,7 @@ use kreon::{Durability, Isolation, TransactionOptions};
 
 use super::args::{NOT_INTEGER, parse_integer};
 use super::bodies::{Body, body};
-use super::execute::{Run, aside, stripes, unknown};
+use super::steps::{Run, aside, stripes, unknown};
 use super::{Command, Id, serving};
 use crate::keyspace::{
     Access, Client, Effects, Epoch, Failure, Held, Keyspace, Source, Stripes, Watching,

@@ -7,16 +7,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kreon::Value;
-use tokio::task::spawn_blocking;
 
 use super::bodies::{Body, body};
+use super::steps::{Run, apply, aside, stripes, unknown};
 use super::{Command, Id, blocking, plain, serving};
-use crate::keyspace::{Access, Client, Effects, Epoch, Failure, Held, Keyspace, Source, Stripes};
-use crate::reply::{CommandError, Reply};
-
-/// The function of a command. `args` begin with the name; their number was checked.
-pub(super) type Run = fn(&mut Access<'_>, &[Bytes]) -> Result<Reply, Failure>;
+use crate::keyspace::{Access, Client, Failure, Held, Keyspace, Source, Stripes};
+use crate::reply::Reply;
 
 /// Runs a command on data: takes the locks of its keys, runs it, writes its batch, wakes who waits for it. `args` begin
 /// with the name. What the reply must wait for is noted in `client`: see [`Keyspace::durable`].
@@ -43,56 +39,12 @@ pub(crate) async fn execute(
         Body::Write(run) => {
             let stripes = stripes(keyspace, client.db.get(), command, args);
             let held = keyspace.locks().alone(stripes).await;
-            if let (Id::Set, [_, key, value]) = (command.id, args)
-                && let Some(set) = plain::set(keyspace, client.db.get(), [key, value], &held)
-            {
-                set.map(|epoch| {
-                    client.rests_on(epoch);
-                    Reply::Ok
-                })
-            } else {
-                write(keyspace, client, run, args, held).await
-            }
+            write(keyspace, client, run, args, held).await
         }
         Body::Wait(run) => blocking::wait(keyspace, client, command, run, args).await,
         Body::Session => Err(unknown(command).into()),
     };
     outcome.unwrap_or_else(|failure| Reply::Error(failure.into_error()))
-}
-
-pub(super) fn unknown(command: &Command) -> CommandError {
-    CommandError::of(format!("ERR '{}' is no command on data", command.name))
-}
-
-/// The stripes of the keys of a command; all for one that may write any key.
-pub(super) fn stripes(
-    keyspace: &Keyspace,
-    db: usize,
-    command: &Command,
-    args: &[Bytes],
-) -> Stripes {
-    let stripe = |key: &Bytes| keyspace.locks().stripe(db, key);
-    match command.id {
-        Id::Copy => {
-            // The second key may lie in another database.
-            let keys = args.get(1).map(stripe).into_iter();
-            let other = args
-                .get(2)
-                .map(|key| (0..keyspace.databases()).map(|db| keyspace.locks().stripe(db, key)));
-            match args.len() {
-                3 => Stripes::of(command.keys_of(args).map(stripe)),
-                _ => Stripes::of(keys.chain(other.into_iter().flatten())),
-            }
-        }
-        _ if command.keys.first == 0 => Stripes::All,
-        _ => {
-            let mut keys = command.keys_of(args);
-            match (keys.next(), keys.next()) {
-                (Some(one), None) => Stripes::One(stripe(one)),
-                _ => Stripes::of(command.keys_of(args).map(stripe)),
-            }
-        }
-    }
 }
 
 async fn read(
@@ -109,6 +61,16 @@ async fn read(
     {
         let outcome = run(&mut Access::new(keyspace, db, Source::Memory), args);
         drop(shared);
+        if !matches!(outcome, Err(Failure::Misses)) {
+            client.rests_on(keyspace.epochs().seen(&stripes));
+            return outcome;
+        }
+    } else if stripes != Stripes::All {
+        let snapshot = keyspace.store().snapshot();
+        let outcome = run(
+            &mut Access::new(keyspace, db, Source::MemoryAt(&snapshot)),
+            args,
+        );
         if !matches!(outcome, Err(Failure::Misses)) {
             client.rests_on(keyspace.epochs().seen(&stripes));
             return outcome;
@@ -172,36 +134,4 @@ pub(super) async fn write(
     let (reply, epoch) = outcome.inspect_err(|_| client.rests_on(keyspace.epochs().all_seen()))?;
     client.rests_on(epoch);
     Ok(reply)
-}
-
-/// Applies the writes of a command, and tells those who watch. What the reply rests on comes back, too.
-pub(super) fn apply(
-    keyspace: &Keyspace,
-    access: Access<'_>,
-    held: &Held,
-) -> Result<(Effects, Epoch), Failure> {
-    if access.is_unchanged() {
-        return Ok((Effects::default(), keyspace.epochs().seen(held.stripes())));
-    }
-    let (effects, epoch) = keyspace.epochs().write(held.stripes(), || access.apply());
-    let effects = effects?;
-    for key in &effects.touched {
-        keyspace.watched().touch(key);
-    }
-    Ok((effects, epoch))
-}
-
-/// Runs `work` on a thread that may wait for the device.
-pub(super) async fn aside<R: Send + 'static>(
-    work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
-) -> Result<R, Failure> {
-    spawn_blocking(work).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a command failed");
-        Err(CommandError::new("ERR internal error, see the log of the server").into())
-    })
-}
-
-/// The bulk of a whole record.
-pub(super) fn bulk(value: Option<Value>) -> Reply {
-    value.map_or(Reply::Nil, Reply::value)
 }

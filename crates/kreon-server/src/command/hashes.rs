@@ -8,11 +8,14 @@ use super::args::{
 };
 use super::chance::{self, Choice};
 use super::decimal;
-use super::execute::bulk;
 use crate::keyspace::{Access, Collection, ELEMENT_PREFIX_BYTES, Failure, Kind};
 use crate::reply::{CommandError, Reply};
 
 type Outcome = Result<Reply, Failure>;
+
+fn bulk(value: Option<Value>) -> Reply {
+    value.map_or(Reply::Nil, Reply::value)
+}
 
 fn open(access: &mut Access<'_>, args: &[Bytes]) -> Result<Option<Collection>, Failure> {
     access.collection(arg(args, 1)?, Kind::Hash)

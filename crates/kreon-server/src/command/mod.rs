@@ -4,6 +4,7 @@ mod args;
 mod blocking;
 mod bodies;
 mod chance;
+mod combine;
 mod deadline;
 mod decimal;
 mod exec;
@@ -13,10 +14,12 @@ mod hashes;
 mod id;
 mod keys;
 mod lists;
+mod pipeline;
 mod plain;
 mod scan;
 mod serving;
 mod sets;
+mod steps;
 mod strings;
 mod table;
 #[cfg(test)]
@@ -28,10 +31,12 @@ mod zsets;
 
 use bytes::Bytes;
 
+pub(crate) use combine::Combiner;
 pub(crate) use exec::execute_all;
 pub(crate) use execute::execute;
 pub(crate) use glob::matches as glob_matches;
 pub(crate) use id::Id;
+pub(crate) use pipeline::{Pipeline, Queued};
 pub(crate) use table::{all, find};
 
 use crate::reply::CommandError;

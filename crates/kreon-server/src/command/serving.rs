@@ -46,7 +46,7 @@ fn serve_one(keyspace: &Arc<Keyspace>, held: &Held, key: &DbKey) -> Result<bool,
         head,
     };
     let taken = lists::take(&mut access, list, claim.end, 1)?;
-    let (_, epoch) = super::execute::apply(keyspace, access, held)?;
+    let (_, epoch) = super::steps::apply(keyspace, access, held)?;
     if let Some(element) = taken.into_iter().next() {
         claim.serve(Served {
             key: key.clone(),

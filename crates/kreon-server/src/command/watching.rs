@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::execute::aside;
+use super::steps::aside;
 use crate::keyspace::{Access, Client, Failure, Keyspace, Source, Watching};
 use crate::reply::CommandError;
 

@@ -26,10 +26,13 @@ const NOT_MEMBERS: CommandError = CommandError::new("ERR min or max not valid st
 /// A member and its score.
 pub(super) type Scored = (Vec<u8>, f64);
 
-/// A member and its score from the key of an element ordered by score.
+/// What the key of an element tells: ordered by score its member and score, ordered by member the member alone, with 0.
 fn scored(record: &[u8]) -> Scored {
-    let rest = record.get(ELEMENT_PREFIX_BYTES + 1..).unwrap_or_default();
-    match rest.split_first_chunk() {
+    let rest = record.get(ELEMENT_PREFIX_BYTES..).unwrap_or_default();
+    if let Some(member) = rest.strip_prefix(MEMBER) {
+        return (member.to_vec(), 0.0);
+    }
+    match rest.get(SCORE.len()..).and_then(<[u8]>::split_first_chunk) {
         Some((score, member)) => (member.to_vec(), score_of(*score)),
         None => (Vec::new(), 0.0),
     }
@@ -104,8 +107,8 @@ fn by_member(set: &Collection, min: &[u8], max: &[u8]) -> Option<Span> {
     Some(span)
 }
 
-/// Members and scores of a span by score, from `offset` on, at most `count`.
-pub(super) fn take_scored(
+/// Members of a span by score or by member, from `offset` on, at most `count`: see [`scored`].
+pub(super) fn take(
     access: &mut Access<'_>,
     mut span: Span,
     offset: usize,
@@ -144,7 +147,7 @@ pub(super) fn by_index(
     if count == 0 {
         return Ok(Vec::new());
     }
-    let mut found = take_scored(access, span, offset as usize, count as usize)?;
+    let mut found = take(access, span, offset as usize, count as usize)?;
     if is_from_far {
         found.reverse();
     }
@@ -268,38 +271,17 @@ fn range(access: &mut Access<'_>, args: &[Bytes], options: &Options) -> Outcome 
         Ends::Indexes(start, stop) => by_index(access, &set, (start, stop), options.is_reverse)?,
         Ends::Scores(scores) => {
             let span = scores.span(&set).reverse(options.is_reverse);
-            take_scored(access, span, offset, count)?
+            take(access, span, offset, count)?
         }
         Ends::Members(min, max) => match by_member(&set, min, max) {
             Some(span) => {
                 let span = span.reverse(options.is_reverse).keys();
-                take_members(access, span, offset, count)?
+                take(access, span, offset, count)?
             }
             None => Vec::new(),
         },
     };
     Ok(reply(found, options.with_scores))
-}
-
-/// As [`take_scored`], of a span by member; scores are not read.
-fn take_members(
-    access: &mut Access<'_>,
-    mut span: Span,
-    offset: usize,
-    count: usize,
-) -> Result<Vec<Scored>, Failure> {
-    let (mut passed, mut found) = (0, Vec::new());
-    let most = offset.saturating_add(count);
-    span.limit = (most != usize::MAX).then_some(most);
-    access.scan(&span, |record, _| {
-        passed += 1;
-        if passed > offset {
-            let member = record.get(ELEMENT_PREFIX_BYTES + MEMBER.len()..);
-            found.push((member.unwrap_or_default().to_vec(), 0.0));
-        }
-        found.len() < count
-    })?;
-    Ok(found)
 }
 
 pub(super) fn zrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {

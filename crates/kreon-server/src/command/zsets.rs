@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::args::{NOT_FLOAT, SYNTAX, arg, count, integer, is, parse_float, rest};
-use super::zrange::{MEMBER, SCORE, Scored, Scores, by_index, take_scored};
+use super::zrange::{MEMBER, SCORE, Scored, Scores, by_index, take};
 use crate::keyspace::{Access, Collection, Failure, Kind, element_key, score_bytes, score_of};
 use crate::reply::{CommandError, Reply};
 
@@ -267,7 +267,7 @@ fn pop(access: &mut Access<'_>, args: &[Bytes], is_reverse: bool) -> Outcome {
         0 => Vec::new(),
         count => {
             let span = set.elements(SCORE).keys().reverse(is_reverse);
-            take_scored(access, span, 0, count)?
+            take(access, span, 0, count)?
         }
     };
     remove(access, set, &found)?;
@@ -293,7 +293,7 @@ pub(super) fn zremrangebyscore(access: &mut Access<'_>, args: &[Bytes]) -> Outco
     let Some(set) = open(access, args)? else {
         return Ok(Reply::Int(0));
     };
-    let found = take_scored(access, scores.span(&set), 0, usize::MAX)?;
+    let found = take(access, scores.span(&set), 0, usize::MAX)?;
     remove(access, set, &found)?;
     Ok(number(found.len() as u64))
 }

@@ -3,9 +3,8 @@
 use std::ops::Bound;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, UNIX_EPOCH};
 
-use kreon::{Durability, KEY_BYTES_MAX, Scan, Snapshot, Transaction, Value, WriteBatch};
+use kreon::{KEY_BYTES_MAX, Scan, Snapshot, Transaction, Value};
 
 use super::failure::Failure;
 use super::records::{COLLECTION, NAME_BYTES_MAX, STRING};
@@ -19,11 +18,22 @@ use crate::reply::CommandError;
 pub(crate) enum Source<'a> {
     /// What is in memory now; what is not ends in [`Failure::Misses`].
     Memory,
+    /// As [`Memory`](Self::Memory), with what the commands before have written on top.
+    Group(&'a Changes),
     /// The store now, waiting for the device.
     Device,
+    /// What was there at the snapshot and is in memory; what is not ends in [`Failure::Misses`].
+    MemoryAt(&'a Snapshot),
     At(&'a Snapshot),
     /// `EXEC`: what the commands before have written, too.
     Within(&'a mut Transaction),
+}
+
+/// What a command changes, or several that run as a group, before it is applied.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    writes: Writes,
+    effects: Effects,
 }
 
 /// One command: what it reads, and what it will have written. Own writes are seen by reads of records, not by scans.
@@ -35,9 +45,7 @@ pub(crate) struct Access<'a> {
     /// The time of the command, once it was asked for.
     now_ms: Option<u64>,
     source: Source<'a>,
-    writes: Writes,
-    touched: Vec<DbKey>,
-    lists: Vec<DbKey>,
+    changes: Changes,
 }
 
 /// Records to scan.
@@ -61,10 +69,16 @@ impl<'a> Access<'a> {
             db,
             now_ms: None,
             source,
-            writes: Writes::default(),
-            touched: Vec::new(),
-            lists: Vec::new(),
+            changes: Changes::default(),
         }
+    }
+
+    /// A command of a group, at the group's time. `changes`, which are none, are given back by
+    /// [`into_changes`](Self::into_changes).
+    pub(crate) fn of_group(mut self, now_ms: u64, changes: Changes) -> Self {
+        self.now_ms = Some(now_ms);
+        self.changes = changes;
+        self
     }
 
     pub(crate) fn keyspace(&self) -> &'a Keyspace {
@@ -79,9 +93,7 @@ impl<'a> Access<'a> {
 
     /// The record of `key`.
     pub(crate) fn get(&mut self, db: usize, key: &[u8]) -> Result<Option<Value>, Failure> {
-        if !self.writes.is_empty()
-            && let Some(written) = self.writes.find(db, key)
-        {
+        if let Some(written) = self.written(db, key) {
             return Ok(written.map(Value::from));
         }
         if key.len() > KEY_BYTES_MAX {
@@ -89,27 +101,44 @@ impl<'a> Access<'a> {
         }
         let region = &self.keyspace.database(db)?.region;
         Ok(match &mut self.source {
-            Source::Memory => {
-                let get = pin!(region.get_async(key));
-                match get.poll(&mut Context::from_waker(Waker::noop())) {
-                    Poll::Ready(found) => found?,
-                    Poll::Pending => return Err(Failure::Misses),
-                }
-            }
+            Source::Memory | Source::Group(_) => at_once(region.get_async(key))?,
+            Source::MemoryAt(snapshot) => at_once(snapshot.get_async(region, key))?,
             Source::Device => region.get(key)?,
             Source::At(snapshot) => snapshot.get(region, key)?,
             Source::Within(transaction) => transaction.get(region, key)?,
         })
     }
 
+    /// What this command or one before it in its group has written to a record: `Some(None)` if it was deleted, or has expired.
+    fn written(&mut self, db: usize, key: &[u8]) -> Option<Option<&[u8]>> {
+        let now_ms = self.now_ms;
+        let own = self.changes.writes.find(db, key);
+        let write = own.or_else(|| match &self.source {
+            Source::Group(before) => before.writes.find(db, key),
+            _ => None,
+        });
+        Some(match write? {
+            Write::Put {
+                value, deadline_ms, ..
+            } => {
+                let has_ended = deadline_ms.is_some_and(|end| now_ms.is_some_and(|now| end <= now));
+                (!has_ended).then_some(value)
+            }
+            _ => None,
+        })
+    }
+
     /// Whether there is a record of `key`.
     pub(crate) fn contains(&mut self, db: usize, key: &[u8]) -> Result<bool, Failure> {
-        if self.writes.is_empty() && key.len() <= KEY_BYTES_MAX {
+        if let Some(written) = self.written(db, key) {
+            return Ok(written.is_some());
+        }
+        if key.len() <= KEY_BYTES_MAX {
             let region = &self.keyspace.database(db)?.region;
             match &self.source {
                 Source::Device => return Ok(region.contains(key)?),
                 Source::At(snapshot) => return Ok(snapshot.contains(region, key)?),
-                Source::Memory | Source::Within(_) => (),
+                _ => (),
             }
         }
         Ok(self.get(db, key)?.is_some())
@@ -127,7 +156,7 @@ impl<'a> Access<'a> {
         }
         let range = (span.start.as_ref(), span.end.as_ref());
         let scan = match &mut self.source {
-            Source::Memory => return Err(Failure::Misses),
+            Source::Memory | Source::Group(_) | Source::MemoryAt(_) => return Err(Failure::Misses),
             Source::Device => region.range(range),
             Source::At(snapshot) => snapshot.range(region, range),
             Source::Within(transaction) => {
@@ -191,7 +220,7 @@ impl<'a> Access<'a> {
                 CommandError::new("ERR key, field or member is longer than 65504 bytes").into(),
             );
         }
-        self.writes.add(Write::Put {
+        self.changes.writes.add(Write::Put {
             db,
             key,
             value,
@@ -201,64 +230,85 @@ impl<'a> Access<'a> {
     }
 
     pub(crate) fn delete(&mut self, db: usize, key: Vec<u8>) {
-        self.writes.add(Write::Delete { db, key });
+        self.changes.writes.add(Write::Delete { db, key });
     }
 
     /// Deletes the records from `start` on, below `end`.
     pub(crate) fn delete_range(&mut self, db: usize, start: Vec<u8>, end: Vec<u8>) {
-        self.writes.add(Write::DeleteRange { db, start, end });
+        self.changes
+            .writes
+            .add(Write::DeleteRange { db, start, end });
     }
 
     /// Notes that what a user sees at `key` changes.
     pub(crate) fn touch(&mut self, key: DbKey) {
-        if self.touched.last() != Some(&key) {
-            self.touched.push(key);
-        }
+        self.changes.effects.touch(key);
     }
 
     /// Notes that the list at `key` got elements.
     pub(crate) fn grow_list(&mut self, key: DbKey) {
-        self.lists.push(key);
+        self.changes.effects.lists.push(key);
     }
 
-    /// Applies the writes at once; within a transaction they go into it. Returns what is to be told of them.
+    /// Applies the changes at once; within a transaction they go into it. Returns what is to be told of them.
     pub(crate) fn apply(self) -> Result<Effects, Failure> {
-        let writes = self.writes.list();
-        match (self.source, writes) {
-            (_, []) => (),
-            (Source::Within(transaction), _) => {
-                for write in writes {
-                    apply_within(self.keyspace, transaction, write)?;
-                }
-            }
-            (
-                _,
-                [
-                    Write::Put {
-                        db,
-                        key,
-                        value,
-                        deadline_ms: None,
-                    },
-                ],
-            ) => {
-                let region = &self.keyspace.database(*db)?.region;
-                region.put_with(key, value, Durability::Buffered)?;
-            }
-            _ => self
-                .keyspace
-                .store()
-                .write(batch(self.keyspace, writes)?, Durability::Buffered)?,
+        let Changes { writes, effects } = self.changes;
+        match self.source {
+            Source::Within(transaction) => writes.apply_within(self.keyspace, transaction)?,
+            _ => writes.apply(self.keyspace)?,
         }
-        Ok(Effects {
-            touched: self.touched,
-            lists: self.lists,
-        })
+        Ok(effects)
     }
 
     /// Whether nothing is to be written.
     pub(crate) fn is_unchanged(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// The changes, to be applied later.
+    pub(crate) fn into_changes(self) -> Changes {
+        self.changes
+    }
+}
+
+impl Changes {
+    /// Whether nothing is to be written.
+    pub(crate) fn is_empty(&self) -> bool {
         self.writes.is_empty()
+    }
+
+    /// Bytes of keys and values that are to be written.
+    pub(crate) fn bytes(&self) -> usize {
+        self.writes.bytes()
+    }
+
+    pub(crate) fn effects(&self) -> &Effects {
+        &self.effects
+    }
+
+    /// Moves the changes of another command behind these.
+    pub(crate) fn append(&mut self, others: &mut Self) {
+        self.writes.append(&mut others.writes);
+        let Effects { touched, lists } = &mut others.effects;
+        for key in touched.drain(..) {
+            self.effects.touch(key);
+        }
+        self.effects.lists.append(lists);
+    }
+
+    /// Forgets them, and keeps some of their memory.
+    pub(crate) fn clear(&mut self) {
+        self.writes.clear();
+        self.effects.touched.clear();
+        self.effects.lists.clear();
+    }
+
+    /// Applies them at once.
+    ///
+    /// # Errors
+    /// As [`Writes::apply`].
+    pub(crate) fn apply(&self, keyspace: &Keyspace) -> Result<(), Failure> {
+        self.writes.apply(keyspace)
     }
 }
 
@@ -268,6 +318,27 @@ pub(crate) struct Effects {
     pub touched: Vec<DbKey>,
     /// Lists that got elements.
     pub lists: Vec<DbKey>,
+}
+
+impl Effects {
+    fn touch(&mut self, key: DbKey) {
+        if self.touched.last() != Some(&key) {
+            self.touched.push(key);
+        }
+    }
+}
+
+/// What `get` finds in memory.
+///
+/// # Errors
+/// As the get; [`Failure::Misses`] if it waits for the device.
+fn at_once(
+    get: impl Future<Output = kreon::Result<Option<Value>>>,
+) -> Result<Option<Value>, Failure> {
+    match pin!(get).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(found) => Ok(found?),
+        Poll::Pending => Err(Failure::Misses),
+    }
 }
 
 impl Span {
@@ -307,59 +378,4 @@ impl Span {
             _ => false,
         }
     }
-}
-
-fn batch(keyspace: &Keyspace, writes: &[Write]) -> Result<WriteBatch, Failure> {
-    let mut batch = WriteBatch::new();
-    for write in writes {
-        match write {
-            Write::Put {
-                db,
-                key,
-                value,
-                deadline_ms,
-            } => {
-                let region = &keyspace.database(*db)?.region;
-                match deadline_ms {
-                    None => batch.put(region, key, value),
-                    Some(ms) => batch.put_until(region, key, value, moment(*ms)),
-                }
-            }
-            Write::Delete { db, key } => batch.delete(&keyspace.database(*db)?.region, key),
-            Write::DeleteRange { db, start, end } => {
-                batch.delete_range(&keyspace.database(*db)?.region, start..end)?;
-            }
-        }
-    }
-    Ok(batch)
-}
-
-fn apply_within(
-    keyspace: &Keyspace,
-    transaction: &mut Transaction,
-    write: &Write,
-) -> Result<(), Failure> {
-    match write {
-        Write::Put {
-            db,
-            key,
-            value,
-            deadline_ms,
-        } => {
-            let region = &keyspace.database(*db)?.region;
-            match deadline_ms {
-                None => transaction.put(region, key, value)?,
-                Some(ms) => transaction.put_until(region, key, value, moment(*ms))?,
-            }
-        }
-        Write::Delete { db, key } => transaction.delete(&keyspace.database(*db)?.region, key)?,
-        Write::DeleteRange { db, start, end } => {
-            transaction.delete_range(&keyspace.database(*db)?.region, start..end)?;
-        }
-    }
-    Ok(())
-}
-
-fn moment(ms: u64) -> std::time::SystemTime {
-    UNIX_EPOCH + Duration::from_millis(ms)
 }

@@ -4,9 +4,12 @@
 //! epoch afterwards. A sync ends the epoch first: what was applied in it lies before the sync in the log. A reader looks at the mark
 //! after it has read: had it seen a write, it sees its mark or a later one.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use kreon::Store;
+use tokio::sync::Notify;
+use tokio::task::yield_now;
 
 use super::locks::{STRIPES, Stripes};
 
@@ -27,7 +30,7 @@ pub(crate) struct Epochs {
 }
 
 impl Epochs {
-    /// With `is_awaited` unset nothing is marked, and [`wait`](Self::wait) ends at once.
+    /// With `is_awaited` unset nothing is marked, and [`SyncGroup::wait`] ends at once.
     pub(crate) fn new(is_awaited: bool) -> Self {
         let marks = if is_awaited { STRIPES } else { 0 };
         Self {
@@ -82,17 +85,64 @@ impl Epochs {
         self.durable.load(SeqCst) >= epoch.0
     }
 
-    /// Completes when `epoch` is durable. All that wait at a time share a flush of the device: the store sees to that.
+    /// Makes durable what was applied before.
     ///
     /// # Errors
     /// As [`Store::sync_async`].
-    pub(crate) async fn wait(&self, store: &Store, epoch: Epoch) -> kreon::Result<()> {
-        if self.is_durable(epoch) {
-            return Ok(());
-        }
+    async fn sync(&self, store: &Store) -> kreon::Result<()> {
         let ended = self.current.fetch_add(1, SeqCst);
         store.sync_async().await?;
         self.durable.fetch_max(ended, SeqCst);
+        Ok(())
+    }
+}
+
+/// The connections of one thread that wait for durability. One of them syncs for all; those that come meanwhile share the
+/// next sync. Threads share flushes of the device: the store sees to that.
+#[derive(Debug, Default)]
+pub(crate) struct SyncGroup {
+    is_syncing: Cell<bool>,
+    ended: Notify,
+}
+
+/// A sync that is under way, until it is dropped.
+struct Turn<'a>(&'a SyncGroup);
+
+impl<'a> Turn<'a> {
+    fn begin(group: &'a SyncGroup) -> Self {
+        group.is_syncing.set(true);
+        Self(group)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.is_syncing.set(false);
+        self.0.ended.notify_waiters();
+    }
+}
+
+impl SyncGroup {
+    /// Completes when `epoch` is durable.
+    ///
+    /// # Errors
+    /// As [`Store::sync_async`].
+    pub(crate) async fn wait(
+        &self,
+        epochs: &Epochs,
+        store: &Store,
+        epoch: Epoch,
+    ) -> kreon::Result<()> {
+        while !epochs.is_durable(epoch) {
+            if self.is_syncing.get() {
+                self.ended.notified().await;
+                continue;
+            }
+            let _turn = Turn::begin(self);
+            // Connections that are ready, too, write first and wait for this sync.
+            yield_now().await;
+            epochs.sync(store).await?;
+        }
         Ok(())
     }
 }
@@ -116,7 +166,12 @@ mod tests {
         assert_eq!(epochs.seen(&one), written);
         assert!(epochs.is_durable(epochs.seen(&other)));
         assert!(!epochs.is_durable(epochs.all_seen()));
-        store.drive(epochs.wait(&store, written)).unwrap();
+        let group = SyncGroup::default();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let wait = group.wait(&epochs, &store, written);
+        runtime.block_on(wait).unwrap();
         assert!(epochs.is_durable(epochs.seen(&one)));
         let ((), later) = epochs.write(&one, || ());
         assert!(later > written && !epochs.is_durable(later));

@@ -12,7 +12,8 @@ use super::locks::Stripes;
 use super::records::{
     COLLECTION, EXPIRY, Head, element_key, expiry_key, parse_expiry_key, prefix_end, record_key,
 };
-use super::state::{Keyspace, Persistence};
+use super::state::Keyspace;
+use crate::settings::Persistence;
 
 /// Between two looks for expired collections.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);

@@ -46,6 +46,14 @@ impl Stripes {
     pub(crate) fn iter(&self) -> impl Iterator<Item = u16> {
         (0..).map_while(|index| self.get(index))
     }
+
+    pub(crate) fn has(&self, stripe: u16) -> bool {
+        match self {
+            Self::One(one) => *one == stripe,
+            Self::Many(stripes) => stripes.binary_search(&stripe).is_ok(),
+            Self::All => true,
+        }
+    }
 }
 
 /// The locks.
@@ -109,11 +117,20 @@ impl Locks {
         held
     }
 
+    /// Takes `stripes` alone if nobody has any of them.
+    pub(crate) fn try_alone(self: &Arc<Self>, stripes: Stripes) -> Option<Held> {
+        self.try_take(stripes, WHOLE)
+    }
+
     /// Shares `stripes` if no writer has any of them.
     pub(crate) fn try_shared(self: &Arc<Self>, stripes: Stripes) -> Option<Held> {
-        let mut held = self.none(stripes, 1);
+        self.try_take(stripes, 1)
+    }
+
+    fn try_take(self: &Arc<Self>, stripes: Stripes, permits: u32) -> Option<Held> {
+        let mut held = self.none(stripes, permits);
         while let Some(semaphore) = self.next(&held) {
-            semaphore.try_acquire().ok()?.forget();
+            semaphore.try_acquire_many(permits).ok()?.forget();
             held.taken += 1;
         }
         Some(held)

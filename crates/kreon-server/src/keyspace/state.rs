@@ -3,12 +3,11 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use kreon::{Clock, Region, Store};
 
 use super::cursors::Cursors;
-use super::durable::{Epoch, Epochs};
+use super::durable::{Epoch, Epochs, SyncGroup};
 use super::failure::Failure;
 use super::ids::Ids;
 use super::locks::Locks;
@@ -17,17 +16,7 @@ use super::records::COLLECTION;
 use super::waiters::Waiters;
 use super::watch::WatchTable;
 use crate::reply::CommandError;
-
-/// When an acknowledged write survives a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Persistence {
-    /// Before its reply is sent.
-    Sync,
-    /// Some time later.
-    Buffered,
-    /// After so long at most.
-    Interval(Duration),
-}
+use crate::settings::Persistence;
 
 /// Settings of a keyspace.
 #[derive(Clone, Copy, Debug)]
@@ -91,17 +80,12 @@ impl Database {
 }
 
 impl Keyspace {
-    /// Opens the databases of `store`. Blocks for some reads and writes. All writes are buffered ones, whatever durability the
-    /// store was opened with.
+    /// Opens the databases of `store`, which was opened with `clock`. Blocks for some reads and writes. All writes are buffered
+    /// ones, whatever durability the store was opened with.
     ///
     /// # Errors
     /// As [`Store::region`].
-    pub(crate) fn open(store: Store, options: KeyspaceOptions) -> kreon::Result<Arc<Self>> {
-        Self::open_at(store, options, Clock::default())
-    }
-
-    /// As [`open`](Self::open), with the clock that `store` was opened with.
-    pub(crate) fn open_at(
+    pub(crate) fn open(
         store: Store,
         options: KeyspaceOptions,
         clock: Clock,
@@ -187,13 +171,17 @@ impl Keyspace {
     }
 
     /// Completes when all is durable that the replies to `client` since the last such call rest on; at once unless the
-    /// persistence is [`Persistence::Sync`]. No reply may be sent before. All connections share flushes.
+    /// persistence is [`Persistence::Sync`]. No reply may be sent before. The connections of `group` share syncs.
     ///
     /// # Errors
     /// It is unknown what is durable; replies must not be sent, and no later write succeeds.
-    pub(crate) async fn durable(&self, client: &Client) -> Result<(), CommandError> {
+    pub(crate) async fn durable(
+        &self,
+        client: &Client,
+        group: &SyncGroup,
+    ) -> Result<(), CommandError> {
         let awaited = client.awaited.take();
-        let durable = self.epochs.wait(&self.store, awaited).await;
+        let durable = group.wait(&self.epochs, &self.store, awaited).await;
         durable.map_err(|error| Failure::from(error).into_error())
     }
 }

@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
+
+use crate::command::Pipeline;
 
 /// What is read at once, if nothing larger is expected.
 pub(super) const READ_BYTES: usize = 16 << 10;
@@ -12,11 +14,16 @@ pub(super) const KEPT_BYTES_MAX: usize = 64 << 10;
 /// Spare ones of a kind.
 const SPARE_MAX: usize = 64;
 
+/// Spare lists of arguments: those of a long pipeline.
+const SPARE_ARGS_MAX: usize = 256;
+
 /// Empty buffers.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     inputs: RefCell<Vec<BytesMut>>,
     outputs: RefCell<Vec<Vec<u8>>>,
+    pipelines: RefCell<Vec<Pipeline>>,
+    args: RefCell<Vec<Vec<Bytes>>>,
 }
 
 impl Buffers {
@@ -47,6 +54,33 @@ impl Buffers {
         if output.capacity() > 0 && output.capacity() <= KEPT_BYTES_MAX && outputs.len() < SPARE_MAX
         {
             outputs.push(output);
+        }
+    }
+
+    /// One to gather writes in.
+    pub(super) fn pipeline(&self) -> Pipeline {
+        self.pipelines.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes back an empty one.
+    pub(super) fn put_pipeline(&self, pipeline: Pipeline) {
+        let mut pipelines = self.pipelines.borrow_mut();
+        if pipeline.is_empty() && pipelines.len() < SPARE_MAX {
+            pipelines.push(pipeline);
+        }
+    }
+
+    /// One for the arguments of a request.
+    pub(super) fn args(&self) -> Vec<Bytes> {
+        self.args.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes back one whose request was answered.
+    pub(super) fn put_args(&self, mut args: Vec<Bytes>) {
+        args.clear();
+        let mut spare = self.args.borrow_mut();
+        if spare.len() < SPARE_ARGS_MAX {
+            spare.push(args);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! What one connection holds.
 
 use std::io;
 use std::rc::Rc;
@@ -11,9 +11,10 @@ use bytes::{Bytes, BytesMut};
 use super::stream::Stream;
 use super::worker::Worker;
 use crate::clients::{ClientEntry, Share};
+use crate::command::Pipeline;
 use crate::metrics::Answered;
-use crate::resp::{Parsed, Parser, Violation, encode};
-use crate::session::{Session, push_of};
+use crate::resp::{Parsed, Parser, Violation};
+use crate::session::Session;
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(super) enum End {
     Violation,
     /// What was acknowledged may not be durable: no reply may be sent.
     NotDurable,
+    /// A command of it panicked.
+    Fault,
     Io(io::Error),
 }
 
@@ -56,6 +59,8 @@ pub(super) struct Connection {
     pub(super) ahead: Option<Result<Parsed, Violation>>,
     /// Bytes that the request in front of `input` lacks at least.
     pub(super) missing_bytes: usize,
+    /// Writes that were parsed, and are run together.
+    pub(super) pipeline: Pipeline,
     pub(super) output: Vec<u8>,
     pub(super) args: Vec<Bytes>,
     pub(super) answered: Vec<Answered>,
@@ -78,6 +83,7 @@ impl Connection {
             input_bytes: 0,
             ahead: None,
             missing_bytes: 0,
+            pipeline: Pipeline::default(),
             output: Vec::new(),
             args: Vec::new(),
             answered: Vec::new(),
@@ -85,37 +91,6 @@ impl Connection {
             share: Share::of(&worker.shared.clients.budget),
             has_delivered: false,
         }
-    }
-
-    /// Serves it until it ends.
-    pub(super) async fn serve(mut self) -> End {
-        loop {
-            let event = match self.next_event().await {
-                Ok(event) => event,
-                Err(end) => return end,
-            };
-            self.output = self.worker.buffers.output();
-            self.has_delivered = matches!(event, Event::Messages);
-            let done = match event {
-                Event::Input => self.turn().await,
-                Event::Messages => self.deliver().await,
-            };
-            self.worker
-                .buffers
-                .put_output(std::mem::take(&mut self.output));
-            if let Err(end) = done {
-                return end;
-            }
-        }
-    }
-
-    /// Sends the messages that wait.
-    async fn deliver(&mut self) -> Result<(), End> {
-        for message in self.entry.mailbox.take() {
-            encode(&push_of(message), self.session.version, &mut self.output);
-            self.flush_some().await?;
-        }
-        self.flush().await
     }
 
     /// Notes what the connection holds, for others and for the budget of all.

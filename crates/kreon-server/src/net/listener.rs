@@ -8,17 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon::{Error, Result};
-use rustix::net::sockopt;
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::worker::{Arrival, Socket};
+use super::arrival::{Arrival, Socket};
 use crate::clients::ClientEntry;
 use crate::settings::Settings;
 use crate::shared::Shared;
 
-/// A client that says nothing for so long is asked whether it is still there.
-const KEEPALIVE: Duration = Duration::from_secs(300);
 /// Pause after a failure to accept, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -195,14 +192,4 @@ fn admit(
         admission,
         entry,
     })
-}
-
-/// Replies are whole when they are sent, and a client that vanished is found out.
-pub(super) fn set_up(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, KEEPALIVE)?;
-    sockopt::set_tcp_keepintvl(stream, KEEPALIVE / 3)?;
-    sockopt::set_tcp_keepcnt(stream, 3)?;
-    Ok(())
 }

@@ -29,7 +29,8 @@ impl Connection {
             return Ok(());
         }
         let keyspace = &self.worker.shared.keyspace;
-        if let Err(error) = keyspace.durable(&self.session.client).await {
+        let durable = keyspace.durable(&self.session.client, &self.worker.syncs);
+        if let Err(error) = durable.await {
             tracing::error!(error = %error.0, "a connection ends without its replies");
             return Err(End::NotDurable);
         }

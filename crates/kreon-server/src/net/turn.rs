@@ -6,14 +6,14 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use super::answers::lap;
 use super::connection::{Connection, End};
 use super::reading::poll_given_up;
-use crate::command::{Command, Flags, Id};
+use crate::command::{Command, Flags, Id, Pipeline};
 use crate::metrics::{Answered, Outcome};
 use crate::reply::{CommandError, Reply};
-use crate::resp::{Parsed, encode};
+use crate::resp::Parsed;
 use crate::session::Answer;
-use crate::shared::{SlowCommand, unix_s};
 
 impl Connection {
     /// Answers all whole requests of the input.
@@ -32,6 +32,7 @@ impl Connection {
                     break;
                 }
                 Err(violation) => {
+                    self.settle(&mut begun).await?;
                     self.worker.recorder.violation();
                     self.reply(&Reply::Error(CommandError::of(format!("ERR {violation}"))));
                     self.flush().await?;
@@ -48,6 +49,7 @@ impl Connection {
                 begun = Instant::now();
             }
         }
+        self.settle(&mut begun).await?;
         self.session.show(last);
         self.mark_active(begun);
         self.flush().await
@@ -58,6 +60,7 @@ impl Connection {
         let command = match self.session.command(&self.args) {
             Ok(command) => command,
             Err((command, reply)) => {
+                self.settle(begun).await?;
                 self.reply(&reply);
                 match command {
                     Some(command) => self.answered.push(Answered {
@@ -71,6 +74,14 @@ impl Connection {
                 return Ok(command);
             }
         };
+        if !self.session.is_in_transaction() && Pipeline::takes(command, &self.args) {
+            self.gather(command);
+            if self.pipeline.is_full() {
+                self.settle(begun).await?;
+            }
+            return Ok(Some(command));
+        }
+        self.settle(begun).await?;
         if command.id == Id::Get && !self.session.is_in_transaction() {
             let (reply, more) = self.get(command).await;
             let took = lap(begun);
@@ -80,7 +91,7 @@ impl Connection {
             }
             // Unless the next request is there already.
             if self.ahead.is_none() {
-                self.note_slow(command, took);
+                self.note_slow(command, &self.args, took);
                 self.args.clear();
             }
             return Ok(Some(command));
@@ -98,7 +109,7 @@ impl Connection {
             }
         }
         let took = lap(begun);
-        self.note_slow(command, took);
+        self.note_slow(command, &self.args, took);
         self.note(
             command,
             took,
@@ -110,40 +121,6 @@ impl Connection {
             self.parser.set_limits(self.session.limits());
         }
         Ok(Some(command))
-    }
-
-    fn note(&mut self, command: &'static Command, took: Duration, has_failed: bool) {
-        self.answered.push(Answered {
-            command,
-            took,
-            outcome: match has_failed {
-                true => Outcome::Failed,
-                false => Outcome::Done,
-            },
-        });
-    }
-
-    fn reply(&mut self, reply: &Reply) {
-        if let Reply::Error(error) = reply {
-            self.worker.recorder.error(&error.0);
-        }
-        encode(reply, self.session.version, &mut self.output);
-    }
-
-    fn note_slow(&self, command: &'static Command, took: Duration) {
-        let slow_log = &self.worker.shared.slow_log;
-        // Their time is that of others.
-        let is_kept = !self.args.is_empty() && !command.flags.has(Flags::BLOCKING);
-        if is_kept && slow_log.takes(took) {
-            slow_log.push(SlowCommand {
-                id: 0,
-                at_s: unix_s(),
-                took,
-                args: self.args.clone(),
-                address: self.entry.address.clone(),
-                name: self.entry.name.lock().clone(),
-            });
-        }
     }
 
     /// Runs a command that may wait for other clients. Earlier replies are sent first.
@@ -174,10 +151,4 @@ impl Connection {
             .store(false, std::sync::atomic::Ordering::Relaxed);
         answer
     }
-}
-
-/// The time since `begun`, which becomes now.
-fn lap(begun: &mut Instant) -> Duration {
-    let now = Instant::now();
-    now.saturating_duration_since(std::mem::replace(begun, now))
 }

@@ -11,45 +11,43 @@ use crate::reply::{CommandError, Reply};
 const WRONG_PASSWORD: CommandError =
     CommandError::new("WRONGPASS invalid username-password pair or user is disabled.");
 
-impl Session {
-    /// `AUTH [user] password`. The only user is `default`.
-    pub(super) fn auth(&mut self, args: &[Bytes]) -> Reply {
-        let outcome = match args {
-            [_, password] => {
-                if self.shared.settings.password.is_none() {
-                    return Reply::Error(CommandError::new(
-                        "ERR AUTH <password> called without any password configured for the default user. \
-                         Are you sure your configuration is correct?",
-                    ));
-                }
-                self.authenticate(b"default", password)
+/// `AUTH [user] password`. The only user is `default`.
+pub(super) fn auth(session: &mut Session, args: &[Bytes]) -> Reply {
+    let outcome = match args {
+        [_, password] => {
+            if session.shared.settings.password.is_none() {
+                return Reply::Error(CommandError::new(
+                    "ERR AUTH <password> called without any password configured for the default user. \
+                     Are you sure your configuration is correct?",
+                ));
             }
-            [_, user, password] => self.authenticate(user, password),
-            _ => Err(CommandError::new("ERR syntax error")),
-        };
-        match outcome {
-            Ok(()) => Reply::Ok,
-            Err(error) => Reply::Error(error),
+            authenticate(session, b"default", password)
         }
+        [_, user, password] => authenticate(session, user, password),
+        _ => Err(CommandError::new("ERR syntax error")),
+    };
+    match outcome {
+        Ok(()) => Reply::Ok,
+        Err(error) => Reply::Error(error),
     }
+}
 
-    /// # Errors
-    /// The user or the password is wrong.
-    pub(super) fn authenticate(
-        &mut self,
-        user: &[u8],
-        password: &[u8],
-    ) -> Result<(), CommandError> {
-        let is_right = match &self.shared.settings.password {
-            Some(right) => is_equal(right, password),
-            None => true,
-        };
-        if !(is_right & (user == b"default")) {
-            return Err(WRONG_PASSWORD);
-        }
-        self.is_authenticated = true;
-        Ok(())
+/// # Errors
+/// The user or the password is wrong.
+pub(super) fn authenticate(
+    session: &mut Session,
+    user: &[u8],
+    password: &[u8],
+) -> Result<(), CommandError> {
+    let is_right = match &session.shared.settings.password {
+        Some(right) => is_equal(right, password),
+        None => true,
+    };
+    if !(is_right & (user == b"default")) {
+        return Err(WRONG_PASSWORD);
     }
+    session.is_authenticated = true;
+    Ok(())
 }
 
 /// Takes the same time wherever the two differ: digests are compared, all bytes of them.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::client::{id_of, kind_of};
+use super::naming::{id_of, kind_of};
 use super::state::Session;
 use crate::clients::{ClientEntry, ClientKind};
 use crate::reply::{CommandError, Reply};
@@ -60,42 +60,40 @@ impl Chosen {
     }
 }
 
-impl Session {
-    /// `CLIENT KILL address`, or with options.
-    pub(super) fn client_kill(&mut self, args: &[Bytes]) -> Result<Reply, CommandError> {
-        match args {
-            [] => Err(CommandError::new("ERR syntax error")),
-            [address] => {
-                let chosen = Chosen {
-                    address: Some(String::from_utf8_lossy(address).into_owned()),
-                    ..Chosen::default()
-                };
-                match self.kill(&chosen) {
-                    0 => Err(CommandError::new("ERR No such client")),
-                    _ => Ok(Reply::Ok),
-                }
+/// `CLIENT KILL address`, or with options.
+pub(super) fn kill(session: &mut Session, args: &[Bytes]) -> Result<Reply, CommandError> {
+    match args {
+        [] => Err(CommandError::new("ERR syntax error")),
+        [address] => {
+            let chosen = Chosen {
+                address: Some(String::from_utf8_lossy(address).into_owned()),
+                ..Chosen::default()
+            };
+            match kill_all(session, &chosen) {
+                0 => Err(CommandError::new("ERR No such client")),
+                _ => Ok(Reply::Ok),
             }
-            options => Ok(Reply::Int(self.kill(&Chosen::parse(options)?))),
         }
+        options => Ok(Reply::Int(kill_all(session, &Chosen::parse(options)?))),
     }
+}
 
-    /// How many connections were told to end.
-    fn kill(&mut self, chosen: &Chosen) -> i64 {
-        let mut killed = 0;
-        for entry in self.shared.clients.entries() {
-            if !chosen.has(&entry) {
-                continue;
-            }
-            if !Arc::ptr_eq(&entry, &self.entry) {
-                entry.mailbox.kill();
-            } else if chosen.spares_caller {
-                continue;
-            } else {
-                // With the reply.
-                self.is_over = true;
-            }
-            killed += 1;
+/// How many connections were told to end.
+fn kill_all(session: &mut Session, chosen: &Chosen) -> i64 {
+    let mut killed = 0;
+    for entry in session.shared.clients.entries() {
+        if !chosen.has(&entry) {
+            continue;
         }
-        killed
+        if !Arc::ptr_eq(&entry, &session.entry) {
+            entry.mailbox.kill();
+        } else if chosen.spares_caller {
+            continue;
+        } else {
+            // With the reply.
+            session.is_over = true;
+        }
+        killed += 1;
     }
+    killed
 }

@@ -1,12 +1,18 @@
-//! From a command to its reply.
+//! From a command to its reply: the only file that knows all commands of a connection.
 
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
+use super::auth::auth;
+use super::client::client;
+use super::hello::hello;
+use super::multi::{discard, end_transaction, end_watching, multi, unwatch, watch};
+use super::publish::{publish, pubsub};
 use super::state::Session;
 use crate::admin;
-use crate::command::{Command, Flags, Group, Id, execute};
+use crate::command::{Command, Flags, Group, Id, Queued, execute, execute_all};
 use crate::reply::{CommandError, Reply};
 use crate::resp::Version;
 
@@ -30,12 +36,21 @@ impl From<CommandError> for Answer {
     }
 }
 
+impl From<Result<Vec<Reply>, CommandError>> for Answer {
+    fn from(replies: Result<Vec<Reply>, CommandError>) -> Self {
+        replies.map_or_else(Self::from, Self::Many)
+    }
+}
+
 impl Session {
     /// Runs a command that [`command`](Self::command) let pass. `args` begin with its name, and are empty afterwards if they
     /// were kept.
     pub(crate) async fn run(&mut self, command: &'static Command, args: &mut Vec<Bytes>) -> Answer {
-        if self.transaction.is_some() && !is_run_within(command.id) {
-            return self.queue(command, args).into();
+        if let Some(transaction) = &mut self.transaction
+            && !is_run_within(command.id)
+        {
+            let bytes_max = self.shared.settings.limits.request_bytes_max;
+            return transaction.queue(command, args, bytes_max).into();
         }
         match is_on_data(command) {
             true => execute(&self.shared.keyspace, &self.client, command, args)
@@ -46,12 +61,12 @@ impl Session {
     }
 
     /// A command that is none on data.
-    pub(super) async fn run_own(&mut self, command: &'static Command, args: &[Bytes]) -> Answer {
+    async fn run_own(&mut self, command: &'static Command, args: &[Bytes]) -> Answer {
         match command.id {
-            Id::Subscribe => self.subscribe(args),
-            Id::Psubscribe => self.subscribe_patterns(args),
-            Id::Unsubscribe => self.unsubscribe(args),
-            Id::Punsubscribe => self.unsubscribe_patterns(args),
+            Id::Subscribe => self.subscriptions.subscribe(args).into(),
+            Id::Psubscribe => self.subscriptions.subscribe_patterns(args).into(),
+            Id::Unsubscribe => Answer::Many(self.subscriptions.unsubscribe(args)),
+            Id::Punsubscribe => Answer::Many(self.subscriptions.unsubscribe_patterns(args)),
             Id::Shutdown => match admin::run(&self.shared, &self.client, command, args).await {
                 // Clients take the end of the connection for the success.
                 Reply::Ok => Answer::Many(Vec::new()),
@@ -68,26 +83,84 @@ impl Session {
                 .get(1)
                 .map_or(Reply::Nil, |text| Reply::Bulk(text.clone())),
             Id::Select => self.select(args),
-            Id::Auth => self.auth(args),
-            Id::Hello => self.hello(args),
+            Id::Auth => auth(self, args),
+            Id::Hello => hello(self, args),
             Id::Quit => {
                 self.is_over = true;
                 Reply::Ok
             }
             Id::Reset => self.reset(),
-            Id::Client => self.client_command(args),
-            Id::Multi => self.multi(),
+            Id::Client => client(self, args),
+            Id::Multi => multi(self),
             Id::Exec => self.exec().await,
-            Id::Discard => self.discard(),
-            Id::Watch => self.watch(args).await,
-            Id::Unwatch => self.unwatch(),
-            Id::Publish => self.publish(args),
-            Id::Pubsub => self.pubsub(args),
+            Id::Discard => discard(self),
+            Id::Watch => watch(self, args).await,
+            Id::Unwatch => unwatch(self),
+            Id::Publish => publish(&self.shared.channels, args),
+            Id::Pubsub => pubsub(&self.shared.channels, args),
             Id::Time => time(),
             // There are no replicas; writes are as durable as the server makes them.
             Id::Wait => Reply::Int(0),
             _ => admin::run(&self.shared, &self.client, command, args).await,
         }
+    }
+
+    async fn exec(&mut self) -> Reply {
+        let Some(transaction) = self.transaction.take() else {
+            return Reply::Error(CommandError::new("ERR EXEC without MULTI"));
+        };
+        let reply = match transaction.into_queued() {
+            Ok(queued) => self.run_all(queued).await,
+            Err(error) => Reply::Error(error),
+        };
+        end_watching(self);
+        reply
+    }
+
+    /// Commands on data run as one, and `SELECT` among them; then the others in their order, so that a message is published
+    /// after what it tells of has happened.
+    async fn run_all(&mut self, queued: Vec<Queued>) -> Reply {
+        let is_first = |command: &Command| is_on_data(command) || command.id == Id::Select;
+        let order: Vec<bool> = queued
+            .iter()
+            .map(|(command, _)| is_first(command))
+            .collect();
+        let (first, others): (Vec<Queued>, Vec<Queued>) = queued
+            .into_iter()
+            .partition(|(command, _)| is_first(command));
+        let keyspace = &self.shared.keyspace;
+        let reply = execute_all(keyspace, &self.client, &first, &self.watching).await;
+        let Reply::Array(of_first) = reply else {
+            return reply;
+        };
+        if others.is_empty() {
+            return Reply::Array(of_first);
+        }
+        let (mut of_first, mut others) = (of_first.into_iter(), others.into_iter());
+        let mut replies = Vec::with_capacity(order.len());
+        for is_first in order {
+            if is_first {
+                replies.push(of_first.next().unwrap_or(Reply::Nil));
+            } else if let Some((command, args)) = others.next() {
+                match Box::pin(self.run_own(command, &args)).await {
+                    Answer::One(reply) => replies.push(reply),
+                    Answer::Many(more) => replies.extend(more),
+                }
+            }
+        }
+        Reply::Array(replies)
+    }
+
+    /// `RESET`: as it was at the begin.
+    fn reset(&mut self) -> Reply {
+        self.subscriptions.end();
+        end_transaction(self);
+        self.client.db.set(0);
+        self.version = Version::Resp2;
+        self.is_authenticated = self.shared.settings.password.is_none();
+        self.entry.name.lock().clear();
+        self.entry.is_evictable.store(true, Ordering::Relaxed);
+        Reply::Simple("RESET")
     }
 
     fn ping(&self, args: &[Bytes]) -> Reply {
@@ -123,7 +196,7 @@ impl Session {
 }
 
 /// Whether `command` is run by [`execute`].
-pub(super) fn is_on_data(command: &Command) -> bool {
+fn is_on_data(command: &Command) -> bool {
     match command.group {
         Group::Connection | Group::PubSub | Group::Transactions => false,
         // DBSIZE, FLUSHDB, FLUSHALL.

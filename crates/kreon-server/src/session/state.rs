@@ -41,7 +41,7 @@ impl Session {
             is_authenticated: shared.settings.password.is_none(),
             transaction: None,
             watching: Watching::default(),
-            subscriptions: Subscriptions::default(),
+            subscriptions: Subscriptions::new(shared, entry),
             is_over: false,
         }
     }
@@ -111,18 +111,6 @@ impl Session {
         Reply::Error(error)
     }
 
-    /// `RESET`: as it was at the begin.
-    pub(super) fn reset(&mut self) -> Reply {
-        self.unsubscribe_all();
-        self.end_transaction();
-        self.client.db.set(0);
-        self.version = Version::Resp2;
-        self.is_authenticated = self.shared.settings.password.is_none();
-        self.entry.name.lock().clear();
-        self.entry.is_evictable.store(true, Ordering::Relaxed);
-        Reply::Simple("RESET")
-    }
-
     /// Tells others how it stands.
     pub(crate) fn show(&self, command: Option<&'static Command>) {
         let entry = &self.entry;
@@ -138,12 +126,6 @@ impl Session {
         if let Some(command) = command {
             *entry.command.lock() = command.name;
         }
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.unsubscribe_all();
     }
 }
 

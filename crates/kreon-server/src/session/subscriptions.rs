@@ -1,23 +1,40 @@
-//! `SUBSCRIBE` and its like.
+//! What a connection is subscribed to.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::run::Answer;
-use super::state::Session;
-use crate::clients::Message;
+use crate::clients::{ClientEntry, Message};
 use crate::reply::{CommandError, Reply};
+use crate::shared::Shared;
 
-/// Channels and patterns of one connection.
-#[derive(Debug, Default)]
+/// Channels and patterns of one connection, until it is dropped.
+#[derive(Debug)]
 pub(super) struct Subscriptions {
+    shared: Arc<Shared>,
+    entry: Arc<ClientEntry>,
     channels: BTreeSet<Bytes>,
     patterns: BTreeSet<Bytes>,
 }
 
+type Replies = Result<Vec<Reply>, CommandError>;
+
+/// Bytes of all names that one connection may subscribe to.
+const NAMES_BYTES_MAX: usize = 64 << 20;
+
 impl Subscriptions {
+    /// None yet, of the connection `entry`.
+    pub(super) fn new(shared: &Arc<Shared>, entry: &Arc<ClientEntry>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            entry: Arc::clone(entry),
+            channels: BTreeSet::new(),
+            patterns: BTreeSet::new(),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.channels.is_empty() && self.patterns.is_empty()
     }
@@ -25,61 +42,52 @@ impl Subscriptions {
     fn len(&self) -> i64 {
         (self.channels.len() + self.patterns.len()) as i64
     }
-}
 
-/// Bytes of all names that one connection may subscribe to.
-const NAMES_BYTES_MAX: usize = 64 << 20;
-
-impl Session {
-    pub(super) fn subscribe(&mut self, args: &[Bytes]) -> Answer {
-        self.add(args, "subscribe", |session, name| {
-            session.shared.channels.subscribe(name, &session.entry);
-            session.subscriptions.channels.insert(name.clone());
+    pub(super) fn subscribe(&mut self, args: &[Bytes]) -> Replies {
+        self.add(args, "subscribe", |mine, name| {
+            mine.shared.channels.subscribe(name, &mine.entry);
+            mine.channels.insert(name.clone());
         })
     }
 
-    pub(super) fn subscribe_patterns(&mut self, args: &[Bytes]) -> Answer {
-        self.add(args, "psubscribe", |session, name| {
-            session
-                .shared
-                .channels
-                .subscribe_pattern(name, &session.entry);
-            session.subscriptions.patterns.insert(name.clone());
+    pub(super) fn subscribe_patterns(&mut self, args: &[Bytes]) -> Replies {
+        self.add(args, "psubscribe", |mine, name| {
+            mine.shared.channels.subscribe_pattern(name, &mine.entry);
+            mine.patterns.insert(name.clone());
         })
     }
 
-    fn add(&mut self, args: &[Bytes], kind: &'static str, one: fn(&mut Self, &Bytes)) -> Answer {
+    fn add(&mut self, args: &[Bytes], kind: &'static str, one: fn(&mut Self, &Bytes)) -> Replies {
         let names = args.get(1..).unwrap_or_default();
-        let mine = &self.subscriptions;
-        let held = mine.channels.iter().chain(&mine.patterns).map(Bytes::len);
+        let held = self.channels.iter().chain(&self.patterns).map(Bytes::len);
         let bytes = held.sum::<usize>() + names.iter().map(Bytes::len).sum::<usize>();
         if bytes > NAMES_BYTES_MAX {
-            return CommandError::new("ERR too many subscriptions").into();
+            return Err(CommandError::new("ERR too many subscriptions"));
         }
         let mut replies = Vec::with_capacity(names.len());
         for name in names {
             one(self, &Bytes::copy_from_slice(name));
-            replies.push(told(kind, Some(name.clone()), self.subscriptions.len()));
+            replies.push(told(kind, Some(name.clone()), self.len()));
         }
-        self.show_subscriptions();
-        Answer::Many(replies)
+        self.show();
+        Ok(replies)
     }
 
-    pub(super) fn unsubscribe(&mut self, args: &[Bytes]) -> Answer {
-        let all: Vec<Bytes> = self.subscriptions.channels.iter().cloned().collect();
-        self.remove(args, all, "unsubscribe", |session, name| {
-            if session.subscriptions.channels.remove(name) {
-                session.shared.channels.unsubscribe(name, session.entry.id);
+    pub(super) fn unsubscribe(&mut self, args: &[Bytes]) -> Vec<Reply> {
+        let all: Vec<Bytes> = self.channels.iter().cloned().collect();
+        self.remove(args, all, "unsubscribe", |mine, name| {
+            if mine.channels.remove(name) {
+                mine.shared.channels.unsubscribe(name, mine.entry.id);
             }
         })
     }
 
-    pub(super) fn unsubscribe_patterns(&mut self, args: &[Bytes]) -> Answer {
-        let all: Vec<Bytes> = self.subscriptions.patterns.iter().cloned().collect();
-        self.remove(args, all, "punsubscribe", |session, name| {
-            if session.subscriptions.patterns.remove(name) {
-                let id = session.entry.id;
-                session.shared.channels.unsubscribe_pattern(name, id);
+    pub(super) fn unsubscribe_patterns(&mut self, args: &[Bytes]) -> Vec<Reply> {
+        let all: Vec<Bytes> = self.patterns.iter().cloned().collect();
+        self.remove(args, all, "punsubscribe", |mine, name| {
+            if mine.patterns.remove(name) {
+                let id = mine.entry.id;
+                mine.shared.channels.unsubscribe_pattern(name, id);
             }
         })
     }
@@ -91,64 +99,39 @@ impl Session {
         all: Vec<Bytes>,
         kind: &'static str,
         one: fn(&mut Self, &Bytes),
-    ) -> Answer {
+    ) -> Vec<Reply> {
         let named = args.get(1..).unwrap_or_default();
         let names = if named.is_empty() { &all } else { named };
         let mut replies = Vec::with_capacity(names.len().max(1));
         for name in names {
             one(self, name);
-            replies.push(told(kind, Some(name.clone()), self.subscriptions.len()));
+            replies.push(told(kind, Some(name.clone()), self.len()));
         }
         if names.is_empty() {
-            replies.push(told(kind, None, self.subscriptions.len()));
+            replies.push(told(kind, None, self.len()));
         }
-        self.show_subscriptions();
-        Answer::Many(replies)
+        self.show();
+        replies
     }
 
     /// Ends all of them without a reply.
-    pub(super) fn unsubscribe_all(&mut self) {
-        if !self.subscriptions.is_empty() {
+    pub(super) fn end(&mut self) {
+        if !self.is_empty() {
             self.unsubscribe(&[]);
             self.unsubscribe_patterns(&[]);
         }
     }
 
-    fn show_subscriptions(&self) {
-        let (mine, entry) = (&self.subscriptions, &self.entry);
-        entry.channels.store(mine.channels.len(), Ordering::Relaxed);
-        entry.patterns.store(mine.patterns.len(), Ordering::Relaxed);
+    fn show(&self) {
+        let entry = &self.entry;
+        entry.channels.store(self.channels.len(), Ordering::Relaxed);
+        entry.patterns.store(self.patterns.len(), Ordering::Relaxed);
     }
+}
 
-    pub(super) fn publish(&self, args: &[Bytes]) -> Reply {
-        match args {
-            [_, channel, payload] => {
-                Reply::Int(self.shared.channels.publish(channel, payload) as i64)
-            }
-            _ => Reply::Error(CommandError::new("ERR syntax error")),
-        }
-    }
-
-    /// `PUBSUB CHANNELS [pattern]`, `NUMSUB [channel ...]`, `NUMPAT`.
-    pub(super) fn pubsub(&self, args: &[Bytes]) -> Reply {
-        let channels = &self.shared.channels;
-        match args {
-            [_, what, pattern @ ..] if what.eq_ignore_ascii_case(b"channels") => {
-                let names = channels.names(pattern.first());
-                Reply::Array(names.into_iter().map(Reply::Bulk).collect())
-            }
-            [_, what, names @ ..] if what.eq_ignore_ascii_case(b"numsub") => {
-                let each = names.iter().flat_map(|name| {
-                    let count = channels.subscribers(name) as i64;
-                    [Reply::Bulk(name.clone()), Reply::Int(count)]
-                });
-                Reply::Array(each.collect())
-            }
-            [_, what] if what.eq_ignore_ascii_case(b"numpat") => {
-                Reply::Int(channels.patterns() as i64)
-            }
-            _ => Reply::Error(crate::admin::unknown_subcommand(args)),
-        }
+impl Drop for Subscriptions {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

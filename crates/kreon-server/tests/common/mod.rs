@@ -57,11 +57,8 @@ pub fn settings() -> Settings {
 }
 
 pub fn start(path: &std::path::Path, settings: Settings) -> Server {
-    let store = kreon::Store::options()
-        .memory_bytes(16 << 20)
-        .open(path)
-        .unwrap();
-    Server::start(store, settings).unwrap()
+    let store = kreon::Store::options().memory_bytes(16 << 20);
+    Server::start(store, path, settings).unwrap()
 }
 
 /// A connection.

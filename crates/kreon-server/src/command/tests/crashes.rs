@@ -7,7 +7,8 @@ use kreon_sim::{Keep, SimDevice, SimOptions};
 use super::Fixture;
 use super::model::Model;
 use super::sequences::{Chance, KEYS, check_records};
-use crate::keyspace::Persistence;
+use crate::keyspace::SyncGroup;
+use crate::settings::Persistence;
 
 const FORMS: &[&str] = &[
     "SET K W",
@@ -59,15 +60,29 @@ fn run(seed: u64) {
         sent: None,
     }];
     for step in 0..150 {
-        let form = chance.of(FORMS);
-        let words = chance.fill(form);
+        // Of a pipeline some commands may have to run alone, and lie between two batches.
+        let lines = (0..1 + chance.below(3)).map(|_| chance.of(FORMS));
+        let lines: Vec<_> = lines.collect();
+        let lines: Vec<_> = lines.into_iter().map(|form| chance.fill(form)).collect();
+        let joined: Vec<String> = lines.iter().map(|words| words.join(" ")).collect();
+        let joined: Vec<&str> = joined.iter().map(String::as_str).collect();
+        let mut expected = Vec::new();
+        for words in &lines {
+            expected.push(model.run(words));
+            moments.push(Moment {
+                model: model.clone(),
+                sent: None,
+            });
+        }
+        moments.pop();
         assert_eq!(
-            fixture.ask(&words.join(" ")),
-            model.run(&words),
+            fixture.pipeline(&joined),
+            expected,
             "seed {seed}, step {step}"
         );
         let sent = (chance.below(4) == 0).then(|| {
-            let durable = fixture.keyspace.durable(&fixture.client);
+            let group = SyncGroup::default();
+            let durable = fixture.keyspace.durable(&fixture.client, &group);
             fixture.runtime.block_on(durable).unwrap();
             device.events()
         });

@@ -4,6 +4,7 @@ mod crashes;
 mod edges;
 mod expiry;
 mod model;
+mod pipelines;
 mod sequences;
 mod together;
 
@@ -16,9 +17,10 @@ use kreon_sim::SimDevice;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Command, execute, execute_all, find};
-use crate::keyspace::{Client, Keyspace, KeyspaceOptions, Persistence, Watching};
+use super::{Combiner, Command, Pipeline, execute, execute_all, find};
+use crate::keyspace::{Client, Keyspace, KeyspaceOptions, Watching};
 use crate::reply::{Reply, double_text};
+use crate::settings::Persistence;
 
 /// A keyspace whose clock stands still unless a test moves it.
 struct Fixture {
@@ -50,7 +52,7 @@ fn keyspace(store: Store, clock: Clock, persistence: Persistence) -> Arc<Keyspac
         databases: 4,
         persistence,
     };
-    Keyspace::open_at(store, options, clock).unwrap()
+    Keyspace::open(store, options, clock).unwrap()
 }
 
 fn open(folder: &TempDir, time_ms: &Arc<AtomicU64>) -> Arc<Keyspace> {
@@ -110,6 +112,17 @@ impl Fixture {
         }
     }
 
+    /// On an open store, whose clock is that of the system.
+    fn of(store: Store, persistence: Persistence) -> Self {
+        Self {
+            keyspace: keyspace(store, Clock::default(), persistence),
+            client: Client::default(),
+            runtime: runtime(),
+            time_ms: Arc::new(AtomicU64::new(START_MS)),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
     fn pass(&self, ms: u64) {
         self.time_ms.fetch_add(ms, Ordering::SeqCst);
     }
@@ -136,6 +149,14 @@ impl Fixture {
         show(&self.runtime.block_on(all))
     }
 
+    /// Runs commands, one a line, as a connection runs what came together; shows the replies.
+    fn pipeline(&self, lines: &[&str]) -> Vec<String> {
+        let pipeline = pipeline(&self.client, lines);
+        let combiner = Combiner::default();
+        let run = combiner.run_to_end(&self.keyspace, &self.client, pipeline);
+        self.runtime.block_on(run).iter().map(show).collect()
+    }
+
     fn watch(&self, keys: &[&str]) -> Watching {
         let mut watching = Watching::default();
         let keys: Vec<Bytes> = keys
@@ -153,6 +174,17 @@ impl Fixture {
         let region = &self.keyspace.database(0).unwrap().region;
         region.prefix([kind]).keys().count()
     }
+}
+
+/// Writes, one a line.
+fn pipeline(client: &Client, lines: &[&str]) -> Pipeline {
+    let mut pipeline = Pipeline::default();
+    for line in lines {
+        let (command, args) = parse(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        assert!(Pipeline::takes(command, &args), "{line}");
+        pipeline.push(client.db.get(), command, args);
+    }
+    pipeline
 }
 
 fn parse(words: &[&[u8]]) -> (&'static Command, Vec<Bytes>) {

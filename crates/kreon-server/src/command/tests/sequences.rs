@@ -1,7 +1,7 @@
 //! Random sequences of commands, compared with a model, across openings of the store.
 
 use super::model::Model;
-use super::{Fixture, Watching};
+use super::{Fixture, Pipeline, Watching, parse};
 use crate::keyspace::{COLLECTION, EXPIRY};
 
 /// Keys that all groups share, so that types meet.
@@ -93,6 +93,16 @@ fn compare(seed: u64, steps: usize, forms: &[&'static str]) {
                     "{trace}: {joined:?}"
                 );
             }
+            12..40 => {
+                let lines: Vec<Vec<&str>> = (0..1 + chance.below(8))
+                    .map(|_| line(&mut chance))
+                    .filter(|words| is_write(words))
+                    .collect();
+                let joined: Vec<String> = lines.iter().map(|words| words.join(" ")).collect();
+                let joined: Vec<&str> = joined.iter().map(String::as_str).collect();
+                let expected: Vec<String> = lines.iter().map(|words| model.run(words)).collect();
+                assert_eq!(fixture.pipeline(&joined), expected, "{trace}: {joined:?}");
+            }
             _ => {
                 let words = line(&mut chance);
                 let expected = model.run(&words);
@@ -112,6 +122,12 @@ fn compare(seed: u64, steps: usize, forms: &[&'static str]) {
         &model,
         &format!("seed {seed}, at the end"),
     );
+}
+
+/// Whether a pipeline takes it.
+pub(super) fn is_write(words: &[&str]) -> bool {
+    let (command, args) = parse(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+    Pipeline::takes(command, &args)
 }
 
 /// No element is left of what was deleted, and none is missing.

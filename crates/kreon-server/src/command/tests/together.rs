@@ -6,9 +6,10 @@ use tokio::task::LocalSet;
 
 use super::{Fixture, Watching, parse, show};
 use crate::command::{execute, execute_all};
-use crate::keyspace::{Client, Keyspace, Persistence};
+use crate::keyspace::{Client, Keyspace, SyncGroup};
+use crate::settings::Persistence;
 
-async fn ask(keyspace: &Arc<Keyspace>, client: &Client, line: &str) -> String {
+pub(super) async fn ask(keyspace: &Arc<Keyspace>, client: &Client, line: &str) -> String {
     let (command, args) = parse(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
     show(&execute(keyspace, client, command, &args).await)
 }
@@ -220,7 +221,7 @@ fn replies_wait_for_the_writes_that_they_tell_of() {
     let sync = |client: &Client| {
         fixture
             .runtime
-            .block_on(fixture.keyspace.durable(client))
+            .block_on(fixture.keyspace.durable(client, &SyncGroup::default()))
             .unwrap()
     };
     for (write, read) in [
