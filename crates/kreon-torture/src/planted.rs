@@ -206,8 +206,8 @@ impl Hunt {
             Self::Backups => backups(seed),
             Self::Feeds => feeds(seed),
             Self::Kvell => kvell(seed),
-            // As `Damage`.
-            Self::KvellDamage => kvell::damage::damage(extent(9001 / (seed as usize).min(9001))),
+            // As `Damage`, but never so fine that a step takes minutes.
+            Self::KvellDamage => kvell::damage::damage(extent(9001 / (1 + seed as usize / 101))),
             Self::KvellHistory => kvell::history::history(left.min(Duration::from_secs(10)), seed),
             Self::LongLoads => long_loads(seed),
             Self::DeletedRanges => deleted_ranges(),
