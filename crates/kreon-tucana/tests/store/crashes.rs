@@ -47,7 +47,7 @@ fn history(device: &std::sync::Arc<SimDevice>, seed: u64) -> Vec<Committed> {
 }
 
 /// Which states a power cut after so many events may leave.
-fn allowed<'a>(commits: &'a [Committed], events: usize) -> Vec<&'a Model> {
+fn allowed(commits: &[Committed], events: usize) -> Vec<&Model> {
     let ended = commits.iter().rfind(|commit| commit.ended <= events);
     let under_way = commits
         .iter()
