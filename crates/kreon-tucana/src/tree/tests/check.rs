@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kreon_base::PageBytes;
 
 use crate::format::{Index, Leaf, NodeHeader, NodePointer, key_hash};
-use crate::log::{MemoryLog, RecordLog};
+use crate::log::{MemoryLog, Record, RecordLog};
 use crate::tree::Tree;
 use crate::tree::node::{Fences, OldNode, OpenNode};
 use crate::tree::parts::Parts;
@@ -54,7 +54,7 @@ fn check_leaf(parts: &Parts<MemoryLog>, node: &OldNode, fences: &Fences) {
     let mut last: Option<Vec<u8>> = None;
     for index in 0..leaf.count() {
         let entry = leaf.entry(index);
-        let read = |record: crate::Record<'_>| (record.key.to_vec(), record.value.is_some());
+        let read = |record: Record<'_>| (record.key.to_vec(), record.value.is_some());
         let (key, is_put) = parts.log.read(entry.location, read).expect("a record");
         assert!(is_put && last.as_ref().is_none_or(|last| *last < key));
         assert!(*key >= *fences.low && fences.high.as_ref().is_none_or(|high| *key < **high));
