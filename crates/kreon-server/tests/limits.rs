@@ -3,7 +3,7 @@
 mod common;
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpStream, UdpSocket};
 use std::time::Instant;
 
 use common::{PATIENCE, Running, Wire, eventually, request};
@@ -234,4 +234,40 @@ fn client_that_stops_in_the_middle_of_a_reply_can_be_killed() {
     let end = slow.stream.read_to_end(&mut all);
     assert!(end.is_ok() || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
     assert!(all.len() < 32 << 20);
+}
+
+/// An address of this machine that is not its loopback, if it has one. Nothing is sent.
+fn address_of_this_machine() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+#[test]
+fn without_a_password_other_machines_are_let_in_only_if_that_was_asked_for() {
+    let Some(address) = address_of_this_machine() else {
+        eprintln!("SKIPPED: this machine has no address but its loopback");
+        return;
+    };
+    for (is_protected, password, told) in [
+        (true, None, "-DENIED"),
+        (false, None, "+PONG"),
+        (true, Some(b"secret".to_vec()), "-NOAUTH"),
+    ] {
+        let running = Running::with(|settings| {
+            settings.listen = vec!["0.0.0.0:0".to_owned()];
+            settings.is_protected = is_protected;
+            settings.password = password;
+        });
+        let port = running.address().port();
+        let mut far = Wire::connect((address, port).into());
+        if told != "-DENIED" {
+            far.send(b"PING\r\n");
+        }
+        let reply = far.reply();
+        assert!(reply.starts_with(told), "{reply}");
+        let mut near = Wire::connect((Ipv4Addr::LOCALHOST, port).into());
+        assert!(!near.ask("PING").starts_with("-DENIED"));
+    }
 }

@@ -17,8 +17,10 @@ use super::steps::{Run, stripes};
 use crate::keyspace::{Access, Changes, Epoch, Failure, Keyspace, Source, Stripes};
 use crate::reply::Reply;
 
-/// Commands of a pipeline, and bytes of their arguments; longer values are written singly, as a batch copies them.
-const COMMANDS_MAX: usize = 256;
+/// Keys of a pipeline, but for those of its last command: with more, two threads that write random keys would often want the same
+/// of the 4,096 locks.
+const KEYS_MAX: usize = 32;
+/// Bytes of its arguments; longer values are written singly, as a batch copies them.
 const BYTES_MAX: usize = 64 << 10;
 /// Longest request that is taken, and most that one command may write, in bytes.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -35,6 +37,7 @@ pub(crate) type Queued = (&'static Command, Vec<Bytes>);
 pub(crate) struct Pipeline {
     db: usize,
     commands: Vec<Queued>,
+    keys: usize,
     bytes: usize,
     /// Of the first commands; those behind are to be run alone.
     replies: Vec<Reply>,
@@ -60,6 +63,7 @@ impl Pipeline {
     /// Adds a command that is [taken](Self::takes), in database `db`, which is the same for all.
     pub(crate) fn push(&mut self, db: usize, command: &'static Command, args: Vec<Bytes>) {
         self.db = db;
+        self.keys += command.keys_of(&args).count();
         self.bytes += args.iter().map(Bytes::len).sum::<usize>();
         self.commands.push((command, args));
     }
@@ -70,7 +74,7 @@ impl Pipeline {
 
     /// Whether it is to be run before more is added.
     pub(crate) fn is_full(&self) -> bool {
-        self.commands.len() >= COMMANDS_MAX || self.bytes >= BYTES_MAX
+        self.keys >= KEYS_MAX || self.bytes >= BYTES_MAX
     }
 
     /// Takes the commands that were run, with their replies, and what these rest on.
@@ -82,7 +86,7 @@ impl Pipeline {
     ) {
         let count = self.replies.len().min(self.commands.len());
         // More is added only behind the last of them.
-        self.bytes = 0;
+        (self.keys, self.bytes) = (0, 0);
         let commands = self.commands.drain(..count);
         (commands.zip(self.replies.drain(..)), self.epoch)
     }
