@@ -40,6 +40,9 @@ fn steps(tests: &mut Tally) -> Result<()> {
     step("clippy", || {
         let arguments = "clippy --workspace --all-targets -- -D warnings";
         check(cargo().args(arguments.split(' ')))?;
+        // What `mapping --demands` wants, and nothing else is built with.
+        let arguments = "clippy -p kreon-mapping -p kreon-bench --all-targets --features kreon-bench/lock-times -- -D warnings";
+        check(cargo().args(arguments.split(' ')))?;
         // In the workspace `kreon-bench` turns on the feature `comparison` for all: what users build is another build.
         let arguments = "clippy -p kreon-cli -- -D warnings";
         check(cargo().args(arguments.split(' ')))
@@ -65,7 +68,9 @@ fn steps(tests: &mut Tally) -> Result<()> {
             // Then none of the tests that want it may skip itself.
             command.env("KREON_ZOOKEEPER_REQUIRED", "1");
         }
-        run_tests(&mut command, tests)
+        run_tests(&mut command, tests)?;
+        let arguments = "test -p kreon-mapping --features lock-times --test lock_times";
+        run_tests(cargo().args(arguments.split(' ')), tests)
     })?;
     step("cluster-sim", || {
         let walks = cluster_sim::Arguments::walks(CLUSTER_WALKS);

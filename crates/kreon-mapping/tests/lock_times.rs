@@ -141,6 +141,28 @@ fn a_lock_that_is_found_held_is_counted() {
 }
 
 #[test]
+fn a_wait_for_a_load_of_another_is_no_hold() {
+    let _alone = ALONE.lock();
+    let (device, mapping) = mapping(64, 0);
+    let (start, start_ticks) = (Instant::now(), clock_ticks());
+    let before = lock(&mapping, "shard").held_ticks;
+    device.read_delay_us.store(100_000, SeqCst);
+    // One loads the page, the others wait for it in its shard.
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| {
+            scope.spawn(|| mapping.read(any(3), |_| ()).unwrap());
+        });
+    });
+    let held_ticks = lock(&mapping, "shard").held_ticks - before;
+    let ticks_per_second = (clock_ticks() - start_ticks) as f64 / start.elapsed().as_secs_f64();
+    let held_seconds = held_ticks as f64 / ticks_per_second;
+    assert!(
+        start.elapsed().as_millis() >= 100 && held_seconds < 0.09,
+        "{held_seconds} s"
+    );
+}
+
+#[test]
 fn the_measurement_tells_what_it_costs() {
     let _alone = ALONE.lock();
     let (clock, hold) = hold_cost_ticks();

@@ -10,6 +10,7 @@ use kreon::{Backend, Region, Store};
 use serde::{Deserialize, Serialize};
 
 use super::micro::{self, Cost};
+use super::piece::{Measured, Piece};
 use super::results::Row;
 use super::settings::Settings;
 use super::variants::{Variant, variants};
@@ -34,6 +35,8 @@ pub struct Job {
     pub memory_bytes: u64,
     /// Where to enter the limit; `None`: there is none.
     pub door: Option<PathBuf>,
+    /// What a [piece](Task::Piece) is.
+    pub piece: Option<Piece>,
     /// What is measured.
     pub settings: Settings,
 }
@@ -49,6 +52,8 @@ pub enum Task {
     Inserts,
     /// Hits and misses of the mapping alone.
     Micro,
+    /// One measurement without a loaded store.
+    Piece,
 }
 
 /// What a process says, a line of JSON each.
@@ -58,6 +63,8 @@ pub enum Said {
     Row(Row),
     /// A way to reach a page was measured.
     Cost(Cost),
+    /// A piece was measured.
+    Measured(Measured),
     /// It failed.
     Failed(String),
 }
@@ -117,6 +124,10 @@ impl<'a> Run<'a> {
                     say(&Said::Cost(cost))?;
                 }
                 Ok(())
+            }
+            Task::Piece => {
+                let piece = self.job.piece.as_ref().context("no piece to measure")?;
+                say(&Said::Measured(piece.measure(&self.job.dir)?))
             }
         }
     }
@@ -266,7 +277,7 @@ impl<'a> Run<'a> {
 
     fn spread(&self, each: impl Fn(u64) -> anyhow::Result<()> + Sync) -> anyhow::Result<()> {
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.settings.threads)
+            let threads: Vec<_> = (0..self.settings.threads_max())
                 .map(|thread| {
                     scope.spawn({
                         let each = &each;

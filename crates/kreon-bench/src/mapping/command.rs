@@ -1,16 +1,15 @@
-//! The command: a process for each variant, by turns.
+//! The command: variants of a store by turns, or single experiments.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
-use super::child::{Job, Said, Task};
+use super::child::Task;
+use super::process::{Step, run_step};
 use super::results::Results;
 use super::settings::Settings;
-use super::table;
 use super::variants::variants;
+use super::{demands, experiments, table};
 use crate::machine::about::About;
 use crate::machine::limit::Limit;
 use crate::run::parent::Scratch;
@@ -28,21 +27,16 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
         is_limited: Limit::new(settings.memory_mib << 20).is_ok(),
         rows: Vec::new(),
         costs: Vec::new(),
+        measured: Vec::new(),
+        skipped: Vec::new(),
     };
-    let wanted = variants().into_iter().map(|variant| variant.name);
-    let wanted: Vec<_> = wanted
-        .filter(|name| name.contains(&settings.only))
-        .collect();
-    if !wanted.is_empty() {
-        step(settings, &scratch.0, "pool", Task::Load, &mut results)?;
+    if settings.demands {
+        return demands::run(settings);
     }
-    for name in wanted {
-        for task in [Task::Gets, Task::Inserts] {
-            step(settings, &scratch.0, name, task, &mut results)?;
-        }
-    }
-    if "micro".contains(&settings.only) {
-        step(settings, &scratch.0, "pool", Task::Micro, &mut results)?;
+    if settings.has_experiments() {
+        experiments::run(settings, &scratch.0, &mut results)?;
+    } else {
+        of_store(settings, &scratch.0, &mut results)?;
     }
     let text = table::markdown(&results);
     println!("\n{text}");
@@ -63,7 +57,27 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
     }
 }
 
-/// Runs a process to its end.
+/// The variants of a store, and single reads.
+fn of_store(settings: &Settings, dir: &Path, results: &mut Results) -> anyhow::Result<()> {
+    let wanted = variants().into_iter().map(|variant| variant.name);
+    let wanted: Vec<_> = wanted
+        .filter(|name| name.contains(&settings.only))
+        .collect();
+    if !wanted.is_empty() {
+        step(settings, dir, "pool", Task::Load, results)?;
+    }
+    for name in wanted {
+        for task in [Task::Gets, Task::Inserts] {
+            step(settings, dir, name, task, results)?;
+        }
+    }
+    if "micro".contains(&settings.only) {
+        step(settings, dir, "pool", Task::Micro, results)?;
+    }
+    Ok(())
+}
+
+/// Runs a process of a store to its end.
 fn step(
     settings: &Settings,
     dir: &Path,
@@ -77,38 +91,11 @@ fn step(
     };
     let is_limited = matches!(task, Task::Gets | Task::Inserts);
     let limit = is_limited.then(|| Limit::new(memory_bytes).ok()).flatten();
-    let job = Job {
+    let step = Step {
+        variant,
         task,
-        variant: variant.to_owned(),
-        dir: dir.to_owned(),
+        piece: None,
         memory_bytes,
-        door: limit.as_ref().map(Limit::door),
-        settings: settings.clone(),
     };
-    let mut child = Command::new(std::env::current_exe()?)
-        .arg("mapping-child")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("start a child process")?;
-    let input = child.stdin.take().context("the child has no input")?;
-    serde_json::to_writer(input, &job)?;
-    let output = child.stdout.take().context("the child has no output")?;
-    let mut failed = None;
-    for line in BufReader::new(output).lines() {
-        match serde_json::from_str(&line?).context("a child's line")? {
-            Said::Row(row) => {
-                println!("{}", table::line(&row));
-                results.rows.push(row);
-            }
-            Said::Cost(cost) => results.costs.push(cost),
-            Said::Failed(why) => failed = Some(why),
-        }
-    }
-    let status = child.wait()?;
-    match failed {
-        Some(why) => bail!("{variant}, {task:?}: {why}"),
-        None if !status.success() => bail!("{variant}, {task:?}: the process ended with {status}"),
-        None => Ok(()),
-    }
+    run_step(settings, dir, step, limit.as_ref(), results)
 }

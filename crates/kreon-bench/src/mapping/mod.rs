@@ -3,7 +3,18 @@
 
 pub mod child;
 mod command;
+#[cfg(feature = "lock-times")]
+mod demands;
+#[cfg(not(feature = "lock-times"))]
+#[path = "no_demands.rs"]
+mod demands;
+mod experiments;
+mod inserts;
 mod micro;
+mod piece;
+mod pieces;
+mod process;
+mod ram;
 mod results;
 mod settings;
 mod table;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::micro::Cost;
+use super::piece::Measured;
 use super::settings::Settings;
 use crate::machine::about::About;
 use crate::machine::memory;
@@ -22,6 +23,12 @@ pub struct Results {
     pub rows: Vec<Row>,
     /// Single reads.
     pub costs: Vec<Cost>,
+    /// Pieces of `--device`, `--ablate` and `--inserts-latency`.
+    #[serde(default)]
+    pub measured: Vec<Measured>,
+    /// What could not be measured here, and why.
+    #[serde(default)]
+    pub skipped: Vec<String>,
 }
 
 /// One variant under one workload.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::experiments;
 use super::results::{Results, Row};
 
 const WORKLOADS: [&str; 5] = [
@@ -32,6 +33,7 @@ pub fn markdown(results: &Results) -> String {
     let mut text = String::new();
     let _ = ablation(results, &mut text);
     let _ = costs(results, &mut text);
+    text.push_str(&experiments::markdown(results));
     text
 }
 
@@ -46,7 +48,7 @@ fn ablation(results: &Results, text: &mut String) -> std::fmt::Result {
          k ops/s · CPU us/op · device reads/op, of inserts bytes written per byte.\n",
         settings.records,
         settings.value_bytes,
-        settings.threads,
+        settings.threads_max(),
         settings.memory_mib,
         if results.is_limited {
             ""

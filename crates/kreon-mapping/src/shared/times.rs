@@ -54,16 +54,21 @@ struct Sums {
     inner_holds: AtomicU64,
 }
 
-impl ThreadLines {
+impl Sums {
     const fn new() -> Self {
-        const SUMS: Sums = Sums {
+        Self {
             holds: AtomicU64::new(0),
             waits: AtomicU64::new(0),
             held_ticks: AtomicU64::new(0),
             inner_holds: AtomicU64::new(0),
-        };
+        }
+    }
+}
+
+impl ThreadLines {
+    const fn new() -> Self {
         Self {
-            locks: [SUMS; _],
+            locks: [const { Sums::new() }; _],
             counts: [const { AtomicU64::new(0) }; _],
             ended: AtomicU64::new(0),
         }
