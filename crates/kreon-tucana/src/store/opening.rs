@@ -187,14 +187,29 @@ fn first_epoch(incarnation: Incarnation) -> Result<Epoch> {
     Ok(Epoch(incarnation.0 << EPOCH_BITS))
 }
 
-/// Whether an opening has used its epochs.
-pub(super) fn is_used_up(epoch: Epoch) -> bool {
-    let mask = (1 << EPOCH_BITS) - 1;
-    epoch.0 & mask >= mask - 1
+/// Whether an opening has used its epochs: snapshots take some, too.
+pub(super) fn is_used_up(epoch: Epoch, incarnation: Incarnation) -> bool {
+    epoch.0 >= (incarnation.0 + 1) << EPOCH_BITS
 }
 
 /// A random store identity, so that remains of another store on the device never verify. The standard library seeds
 /// its hasher from the operating system.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opening_never_uses_an_epoch_of_the_next() {
+        let own = Incarnation(7);
+        let next = first_epoch(Incarnation(8)).unwrap();
+        assert!(!is_used_up(first_epoch(own).unwrap(), own));
+        assert!(!is_used_up(Epoch(next.0 - 1), own));
+        assert!(is_used_up(next, own) && is_used_up(next.next(), own));
+        assert!(first_epoch(Incarnation(INCARNATION_MAX)).unwrap().0 < 1 << 48);
+        assert!(first_epoch(Incarnation(INCARNATION_MAX + 1)).is_err());
+    }
 }

@@ -122,7 +122,7 @@ impl Store {
 
     fn make_durable(&self, durable: &mut Durable) -> Result<()> {
         let snapshot = self.tree.freeze();
-        if opening::is_used_up(snapshot.epoch()) {
+        if opening::is_used_up(snapshot.epoch(), self.home.incarnation) {
             return Err(Error::new(
                 ErrorKind::OutOfSpace,
                 "this opening has used its epochs: open the store again",
