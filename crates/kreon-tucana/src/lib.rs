@@ -22,7 +22,7 @@
 //!
 //! Not built: collection of dead records, and the count of live bytes for it, so the log only grows; several regions;
 //! commits by a thread of their own (a commit is made when it is called for, or when changed nodes have taken their
-//! frames); a replay of the log behind the last commit; verification of a whole store; early publication of nodes that are
+//! frames); a replay of the log behind the last commit; early publication of nodes that are
 //! not changed any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and
 //! records of more than 2 MiB.
 
@@ -40,5 +40,5 @@ pub use page_supply::{CountedPages, PageSupply};
 pub use store::{Options, Store, StoreScan, StoreSnapshot};
 pub use tree::{
     Direction, KEY_BYTES_MAX, Publication, Scan, ScanRange, Snapshot, Tree, TreeHome, TreeRoot,
-    TreeStats,
+    TreeStats, Verified,
 };

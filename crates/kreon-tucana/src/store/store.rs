@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kreon_base::{Error, ErrorKind, Result};
+use kreon_base::{Error, ErrorKind, PageNo, Result};
 use kreon_device::Device;
 use parking_lot::Mutex;
 
@@ -10,7 +10,7 @@ use super::commit::{Durable, commit};
 use super::home::Home;
 use super::opening::{self, Opened, Options};
 use super::volume_log::VolumeLog;
-use crate::tree::{Direction, Scan, ScanRange, Snapshot, Tree, TreeStats};
+use crate::tree::{Direction, Scan, ScanRange, Snapshot, Tree, TreeStats, Verified};
 
 /// A scan of a store in progress: [`Iterator`] over results of pairs.
 pub struct StoreScan<'a>(Scan<'a, VolumeLog>);
@@ -115,12 +115,50 @@ impl Store {
     /// is there; of this commit all is there or nothing.
     pub fn commit(&self) -> Result<()> {
         let mut durable = self.durable.lock();
+        self.commit_alone(&mut durable, false).map(drop)
+    }
+
+    /// Commits, and returns the state that is durable then, if it is kept.
+    fn commit_alone(
+        &self,
+        durable: &mut Durable,
+        is_kept: bool,
+    ) -> Result<Option<Snapshot<'_, VolumeLog>>> {
         self.check()?;
-        let outcome = self.make_durable(&mut durable);
+        let outcome = self.make_durable(durable, is_kept);
         outcome.inspect_err(|error| drop(self.poison.set(error.clone())))
     }
 
-    fn make_durable(&self, durable: &mut Durable) -> Result<()> {
+    /// Commits, and reads all of what is durable then: every node, every record that a leaf points at, and whether exactly the
+    /// pages of nodes and catalogue are recorded as in use. Writers go on meanwhile; commits wait.
+    ///
+    /// # Errors
+    /// `Corruption` that names the page; those of a commit.
+    pub fn verify(&self) -> Result<Verified> {
+        let mut durable = self.durable.lock();
+        let snapshot = self.commit_alone(&mut durable, true)?;
+        let found = snapshot.map_or_else(|| Ok(Verified::default()), |kept| kept.verify())?;
+        let mut reached: Vec<PageNo> = found.pages.clone();
+        reached.extend(&durable.catalogue_pages);
+        reached.sort_unstable();
+        let mut recorded: Vec<PageNo> = self.home.allocator.lock().live_pages().collect();
+        recorded.sort_unstable();
+        let is_double = reached.array_windows().any(|[a, b]| a == b);
+        if is_double || reached != recorded {
+            return Err(Error::corruption(format!(
+                "{} pages are recorded as in use, nodes and catalogue have {}",
+                recorded.len(),
+                reached.len()
+            )));
+        }
+        Ok(found)
+    }
+
+    fn make_durable(
+        &self,
+        durable: &mut Durable,
+        is_kept: bool,
+    ) -> Result<Option<Snapshot<'_, VolumeLog>>> {
         let snapshot = self.tree.freeze();
         if opening::is_used_up(snapshot.epoch(), self.home.incarnation) {
             return Err(Error::new(
@@ -128,16 +166,17 @@ impl Store {
                 "this opening has used its epochs: open the store again",
             ));
         }
-        drop(snapshot);
+        // One that is kept keeps its pages from being used again.
+        let kept = is_kept.then_some(snapshot);
         // Every record that the frozen nodes point at was appended before the freeze.
         let log_end = self.log.write_out()?;
         let Some(publication) = self.tree.publish_frozen()? else {
-            return Ok(());
+            return Ok(kept);
         };
         let unneeded = commit(&self.home, durable, &publication, log_end)?;
         self.tree.committed(&publication);
-        let mut allocator = self.home.allocator.lock();
-        allocator.release_pages(&unneeded)
+        self.home.allocator.lock().release_pages(&unneeded)?;
+        Ok(kept)
     }
 
     fn check(&self) -> Result<()> {

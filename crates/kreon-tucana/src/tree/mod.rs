@@ -8,7 +8,7 @@
 //! - `touch`: the first change of a node in an epoch; `change`: changes of a leaf
 //! - `split`, `merge`: nodes that are full, or nearly empty
 //! - `writing`: a write and a lookup, from the key to the record; `scan`: pairs in order
-//! - `publish`: frozen nodes become pages
+//! - `publish`: frozen nodes become pages; `verify`: whether a state is whole
 //! - `tree`: the face of it all
 
 mod change;
@@ -29,8 +29,10 @@ mod tests;
 mod touch;
 #[expect(clippy::module_inception, reason = "the file is the tree itself")]
 mod tree;
+mod verify;
 mod writing;
 
 pub use counters::TreeStats;
 pub use scan::{Direction, Scan, ScanRange};
 pub use tree::{KEY_BYTES_MAX, Publication, Snapshot, Tree, TreeHome, TreeRoot};
+pub use verify::Verified;

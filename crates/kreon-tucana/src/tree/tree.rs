@@ -16,6 +16,7 @@ use super::node::{Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Published};
 use super::publish;
 use super::scan::{Direction, Scan, ScanRange, View};
+use super::verify::{Verified, verify};
 use super::writing::{find, write};
 use crate::format::{NodeHeader, NodePointer, NodeSeal};
 use crate::log::{Record, RecordLog};
@@ -310,6 +311,17 @@ impl<'a, L: RecordLog> Snapshot<'a, L> {
     /// Those of the device; `Corruption`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         value_of(self.parts, &self.generation, key, <[u8]>::to_vec)
+    }
+
+    /// Reads every node of it and every record that it points at.
+    ///
+    /// # Errors
+    /// `Corruption` that names the page; those of the device.
+    pub fn verify(&self) -> Result<Verified> {
+        let mut found = Verified::default();
+        let (root, fences) = (self.generation.end(), Fences::default());
+        verify(self.parts, &root, &fences, &mut found)?;
+        Ok(found)
     }
 
     /// The pairs of a range.

@@ -82,6 +82,9 @@ fn check(seed: u64, every: usize) -> usize {
                 let store = open(&after).unwrap_or_else(|error| panic!("{}: {error}", told()));
                 let found = pairs(&store).unwrap_or_else(|error| panic!("{}: {error}", told()));
                 let is_allowed = allowed(&commits, events).contains(&&found);
+                let verified = store.verify();
+                let verified = verified.unwrap_or_else(|error| panic!("{}: {error}", told()));
+                assert_eq!(verified.keys, found.len() as u64);
                 assert!(is_allowed, "{}: {} pairs", told(), found.len());
                 states += 1;
             }
@@ -121,7 +124,7 @@ fn a_store_goes_on_after_a_power_cut_and_survives_the_next() {
             let mut model = pairs(&open(&again).unwrap()).unwrap();
             let store = open(&again).unwrap();
             change(&store, &mut model, &mut random, 300).unwrap();
-            store.commit().unwrap();
+            store.verify().unwrap();
             let mut lost = model.clone();
             change(&store, &mut lost, &mut random, 100).unwrap();
             drop(store);

@@ -15,7 +15,8 @@ fn what_was_committed_is_there_again_and_nothing_else() {
         assert!(pairs(&store).unwrap() == model, "round {round}");
         change(&store, &mut model, &mut random, 700).unwrap();
         assert!(pairs(&store).unwrap() == model, "round {round}");
-        store.commit().unwrap();
+        let verified = store.verify().unwrap();
+        assert_eq!(verified.keys, model.len() as u64);
         let mut lost = model.clone();
         change(&store, &mut lost, &mut random, 100).unwrap();
     }
@@ -72,6 +73,7 @@ fn pages_of_old_states_are_used_again() {
     // 24 bytes of log for each put are 5 MB; the nodes would be 60 times 80 kB, and none of their pages is new.
     let grown = store.used_bytes() - before;
     assert!(grown <= 8 << 20, "{grown} bytes");
+    assert_eq!(store.verify().unwrap().keys, 3000);
     assert_eq!(pairs(&store).unwrap().len(), 3000);
 }
 
