@@ -22,7 +22,7 @@
 //!
 //! Not built: collection of dead records, and the count of live bytes for it, so the log only grows; several regions;
 //! commits by a thread of their own (a commit is made when it is called for, or when changed nodes have taken their
-//! frames); a replay of the log behind the last commit; early publication of nodes that are
+//! frames); a replay of the log behind the last commit; models of the latches under a scheduler of interleavings; early publication of nodes that are
 //! not changed any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and
 //! records of more than 2 MiB.
 

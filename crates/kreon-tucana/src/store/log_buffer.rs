@@ -4,7 +4,7 @@
 //! written never changes: pages that hold records are written once.
 
 use kreon_base::{
-    Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId,
+    Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_BYTES, SegmentId,
 };
 use kreon_device::{AppendBuffer, Backing, Device, Reservation, Reserve};
 use kreon_format::{
@@ -148,12 +148,17 @@ impl LogBuffer {
         padded.map(|()| at)
     }
 
-    /// Writes everything before `end`, the border of a page, that is not on the device yet. Waits for threads that still
-    /// copy records.
+    /// Writes everything before `end`, the border of a page, that is not on the device yet, and shows the whole pages that it
+    /// wrote to `keep`. Waits for threads that still copy records.
     ///
     /// # Errors
     /// Those of the device.
-    pub(super) fn write(&self, device: &dyn Device, end: u32) -> Result<()> {
+    pub(super) fn write(
+        &self,
+        device: &dyn Device,
+        end: u32,
+        keep: impl FnOnce(PageNo, &[u8]),
+    ) -> Result<()> {
         let mut written = self.written.lock();
         if end <= *written {
             return Ok(());
@@ -169,7 +174,9 @@ impl LogBuffer {
         }
         let bytes = self.buffer.committed_range(*written..end);
         let bytes = bytes.ok_or_else(|| Error::invalid("bytes of the log are not there"))?;
-        device.write_at(self.offset(*written).0, bytes)?;
+        let offset = self.offset(*written).0;
+        device.write_at(offset, bytes)?;
+        keep(PageNo::containing(offset), bytes);
         *written = end;
         Ok(())
     }

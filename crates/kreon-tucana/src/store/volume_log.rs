@@ -113,7 +113,10 @@ impl VolumeLog {
     }
 
     fn write(&self, buffer: &LogBuffer, end: u32) -> Result<()> {
-        let written = buffer.write(self.home.device.as_ref(), end);
+        // Pages of the log never change, and what was written last is read soonest.
+        let mapping = &self.home.mapping;
+        let keep = |first, bytes: &[u8]| mapping.admit(first, LOG_PRIORITY, bytes);
+        let written = buffer.write(self.home.device.as_ref(), end, keep);
         written.inspect_err(|error| drop(self.poison.set(error.clone())))
     }
 
