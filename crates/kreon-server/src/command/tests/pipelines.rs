@@ -205,6 +205,39 @@ fn pipelines_that_wait_for_one_lock_run_together_and_all_are_answered() {
 }
 
 #[test]
+fn pipeline_is_not_run_for_another_while_one_of_its_locks_is_taken() {
+    let fixture = Fixture::new();
+    let (keyspace, combiner) = (&fixture.keyspace, std::rc::Rc::new(Combiner::default()));
+    let stripe = |key: &str| keyspace.locks().stripe(0, key.as_bytes());
+    // Locks are taken in ascending order: what needs both waits for this one first, and not for the other.
+    let mut names = (0..).map(|number| format!("cold{number}"));
+    let cold = names.find(|name| stripe(name) < stripe("hot")).unwrap();
+    let local = LocalSet::new();
+    local.block_on(&fixture.runtime, async {
+        let [hot_held, cold_held] = [stripe("hot"), stripe(&cold)]
+            .map(|stripe| keyspace.locks().try_alone(Stripes::One(stripe)).unwrap());
+        let both = ["INCR hot".to_owned(), format!("SET {cold} 1")];
+        let [both, one] = [both.to_vec(), vec!["INCR hot".to_owned()]].map(|lines| {
+            let (keyspace, combiner) = (Arc::clone(keyspace), std::rc::Rc::clone(&combiner));
+            tokio::task::spawn_local(async move {
+                let client = Client::default();
+                let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+                let pipeline = pipeline(&client, &lines);
+                combiner.run_to_end(&keyspace, &client, pipeline).await
+            })
+        });
+        tokio::task::yield_now().await;
+        drop(hot_held);
+        assert_eq!(show(&one.await.unwrap()[0]), "(1)");
+        tokio::task::yield_now().await;
+        assert!(!both.is_finished(), "the other lock is taken");
+        drop(cold_held);
+        let replies: Vec<String> = both.await.unwrap().iter().map(show).collect();
+        assert_eq!(replies, ["(2)", "OK"]);
+    });
+}
+
+#[test]
 fn pipeline_breaks_what_others_watch_and_serves_who_waits() {
     let fixture = Fixture::new();
     let watching = fixture.watch(&["b"]);
