@@ -99,7 +99,9 @@ impl<const LOCK: usize> Hold<LOCK> {
 
     /// The lock was just taken again.
     pub(super) fn begin_again(&mut self) {
-        *self = Self::begin();
+        // Not a new one in place of this: the old one would end once more as it is dropped.
+        self.ended = ThreadLines::own().ended.load(Relaxed);
+        self.start = ticks();
     }
 
     /// The lock is about to be given up, or was just now.
