@@ -1,6 +1,7 @@
 //! A tree: what a user of it sees.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{Ordering::Acquire, fence};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -272,6 +273,8 @@ impl<L: RecordLog> Tree<L> {
             if oldest.epoch > past.committed || Arc::strong_count(oldest) > 1 {
                 return;
             }
+            // All that its readers did comes before their pages are used again.
+            fence(Acquire);
             let replaced: Vec<PageNo> = oldest.replaced().iter().map(|node| node.page).collect();
             for page in &replaced {
                 self.parts.mapping.discard(*page, 1);
