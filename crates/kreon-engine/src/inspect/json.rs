@@ -150,6 +150,7 @@ fn mapping_as_json(mapping: &MappingStats) -> JsonObject {
         .field("stripes_emptied", mapping.stripes_emptied)
         .field("frames", mapping.frames)
         .field("frames_free", mapping.frames_free)
+        .field("frames_open", mapping.frames_open)
         .field("pages_resident", mapping.pages_resident)
         .field("frames_of_records", mapping.frames_of_records)
         .field("pages_dirty", mapping.pages_dirty)
