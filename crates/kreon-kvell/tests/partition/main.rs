@@ -1,6 +1,7 @@
 //! Partitions on a simulated device, driven by hand.
 
 mod large;
+mod recovery;
 
 use std::sync::Arc;
 
