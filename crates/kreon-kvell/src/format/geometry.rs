@@ -1,6 +1,6 @@
 //! The device as extents, and a slot on it.
 
-use kreon_base::{PAGE_BYTES, id};
+use kreon_base::{Error, PAGE_BYTES, id};
 
 use super::ClassNo;
 
@@ -54,5 +54,14 @@ impl Slot {
     /// The extent of the slot.
     pub const fn extent(&self) -> ExtentNo {
         ExtentNo::of(self.offset)
+    }
+
+    /// The item that should be here is not, or does not verify.
+    #[cold]
+    pub fn damaged(&self) -> Error {
+        let (offset, bytes) = (self.offset, self.bytes);
+        Error::corruption(format!(
+            "the item at byte {offset} of the volume, in a slot of {bytes} bytes, does not verify"
+        ))
     }
 }

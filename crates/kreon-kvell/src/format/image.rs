@@ -247,6 +247,11 @@ impl ImageHeader {
         checksum
     }
 
+    /// The partition that the beginning of a block tells. It is not verified before all of the block is.
+    pub fn partition_told_by(begin: &[u8]) -> u16 {
+        u16_at(begin, PARTITION_AT)
+    }
+
     /// The header and the records of the block at byte `offset` of the device of `store`, and its checksum. `Corruption` if
     /// it does not verify.
     pub fn decode(

@@ -6,7 +6,7 @@ use super::edit::NodeMut;
 use super::key::{Key, OwnKey, common};
 use super::node::{HEAD_BYTES, HEADER_BYTES, Item, NONE, Node, SLOT_BYTES, payload_bytes};
 
-/// Entries in order, copied from up to two nodes of one level, and one new entry among them.
+/// Entries in order: copied from up to two nodes of one level, and one new entry among them, or all of them new.
 pub(super) struct Gathered {
     level: u8,
     /// Prefix and suffix of each entry; entries of one node share their prefix.
@@ -69,6 +69,29 @@ impl Gathered {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key.bytes);
         self.push_appended(start, key.truncated, key.at, child);
+    }
+
+    /// The last entry, which came by [`Self::push`].
+    pub(super) fn last(&self) -> Option<Key<'_>> {
+        let last = self.entries.last()?;
+        Some(Key {
+            bytes: &self.bytes[last.suffix.clone()],
+            truncated: last.truncated,
+            at: last.at,
+        })
+    }
+
+    /// Forgets all entries but the last, which came by [`Self::push`].
+    pub(super) fn keep_last(&mut self) {
+        let Some(mut last) = self.entries.pop() else {
+            return;
+        };
+        let length = last.suffix.len();
+        self.bytes.copy_within(last.suffix, 0);
+        self.bytes.truncate(length);
+        (last.prefix, last.suffix) = (0..0, 0..length);
+        self.entries.clear();
+        self.entries.push(last);
     }
 
     /// Appends a separator as the first entry of the node it leads to.

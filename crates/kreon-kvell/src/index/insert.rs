@@ -37,17 +37,6 @@ impl Index {
         self.insert_key(&key)
     }
 
-    /// Adds an entry that an index with as many bytes of each key handed out. `false` if it has too many bytes, or stands
-    /// already.
-    pub fn restore(&mut self, bytes: &[u8], is_whole: bool, at: Location) -> bool {
-        let key = Key {
-            bytes,
-            truncated: !is_whole,
-            at: at.units(),
-        };
-        bytes.len() <= self.key_bytes_max() && self.insert_key(&key)
-    }
-
     fn insert_key(&mut self, key: &Key<'_>) -> bool {
         if self.levels == 0 {
             self.root = self.nodes.add(0);
@@ -59,6 +48,7 @@ impl Index {
         if !position.exact {
             self.insert_at(leaf, position.slot, key, &mut path);
             self.entries += 1;
+            self.version += 1;
         }
         self.path = path;
         !position.exact
@@ -71,6 +61,11 @@ impl Index {
         let (leaf, from) = self.lower_bound(&old);
         if !from.exact || old.at == new.at {
             return from.exact;
+        }
+        self.version += 1;
+        if self.is_alone(leaf, from.slot, &old) {
+            self.nodes.get_mut(leaf).set_at(from.slot, new.at);
+            return true;
         }
         let (target, to) = self.lower_bound(&new);
         if leaf != target || to.exact {
@@ -94,6 +89,14 @@ impl Index {
             self.nodes.get_mut(leaf).set_at(to, new.at);
         }
         true
+    }
+
+    /// Whether the entries on both sides of a slot are in its leaf, and have other bytes than `key`, which it has.
+    fn is_alone(&self, leaf: u32, slot: usize, key: &Key<'_>) -> bool {
+        let leaf = self.nodes.get(leaf);
+        (1..leaf.count().saturating_sub(1)).contains(&slot)
+            && !leaf.item(slot - 1).looks_like(key)
+            && !leaf.item(slot + 1).looks_like(key)
     }
 
     /// Inserts an entry into a leaf, and above whatever follows from it. `path` leads to the leaf.

@@ -31,6 +31,15 @@ pub(super) struct OwnKey {
 }
 
 impl OwnKey {
+    /// [`Key::FIRST`].
+    pub(super) fn first() -> Self {
+        Self {
+            bytes: Vec::new(),
+            truncated: false,
+            at: 0,
+        }
+    }
+
     pub(super) fn key(&self) -> Key<'_> {
         Key {
             bytes: &self.bytes,

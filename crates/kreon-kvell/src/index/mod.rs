@@ -17,9 +17,11 @@
 //! - `nodes`: the memory of all nodes
 //! - `tree`: the index and its lookups
 //! - `insert`, `remove`: changes of the tree
+//! - `build`: an index of entries that come in order
 //! - `runs`: entries in order
 //! - `check`: the invariants, for tests
 
+mod build;
 mod edit;
 mod gather;
 mod insert;
@@ -36,6 +38,7 @@ mod check;
 #[cfg(test)]
 mod tests;
 
+pub use build::IndexBuilder;
 pub use location::Location;
 pub use runs::{Direction, End, Entry, Run, Spot};
 pub use tree::{Found, Index, KEY_BYTES_LIMIT};

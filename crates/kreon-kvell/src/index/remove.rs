@@ -26,6 +26,7 @@ impl Index {
         if position.exact {
             self.nodes.get_mut(leaf).remove(position.slot);
             self.entries -= 1;
+            self.version += 1;
             self.newest = (NONE, 0);
             self.settle(leaf, &mut path);
         }

@@ -28,6 +28,8 @@ pub struct Index {
     /// Levels of nodes; 0 if there is no entry.
     pub(super) levels: u8,
     pub(super) entries: u64,
+    /// Counts changes.
+    pub(super) version: u64,
     /// Leaf and slot of the newest entry, to tell ascending inserts.
     pub(super) newest: (u32, usize),
     /// The way from the root to a leaf during a change; kept for its memory.
@@ -63,6 +65,7 @@ impl Index {
             root: NONE,
             levels: 0,
             entries: 0,
+            version: 0,
             newest: (NONE, 0),
             path: Vec::with_capacity(PATH_LEVELS),
             key_bytes_max,
@@ -77,6 +80,11 @@ impl Index {
     /// Number of entries.
     pub fn len(&self) -> u64 {
         self.entries
+    }
+
+    /// Counts changes: as long as it is the same, so is what every key finds.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Whether there is no entry.

@@ -4,10 +4,14 @@
 //! - `volume`: the superblock of a device, found or created
 //! - `image`: what a clean close writes for the next opening
 //! - `read`: all extents, read into the partitions that own them
+//! - `in_order`: pieces of the device in their order, at depth
+//! - `threads`: work that is shared out
 
 mod image;
+mod in_order;
 mod read;
 mod settings;
+mod threads;
 mod volume;
 
 use std::sync::Arc;
@@ -19,6 +23,7 @@ pub use self::image::{ImageWriter, write_last};
 use self::image::{by_image, image_of};
 pub use self::read::{Sink, read_extents};
 pub use self::settings::Opening;
+pub use self::threads::shared_out;
 use self::volume::{bump, check_block, find_or_create};
 use crate::format::{Classes, ImagePlace, ItemSeal, Superblock, Timestamp};
 use crate::partition::{Partition, Recovery, Surroundings};
@@ -62,19 +67,22 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
         Arc::clone(&clock),
     ));
     let last = Timestamp::new(incarnation, 0);
-    let each_bytes = options.memory_bytes / recoveries.len().max(1);
-    let partitions = (0..).zip(recoveries).map(|(partition, recovery)| {
-        let around = Surroundings {
-            partition,
-            source: Arc::clone(&extents) as _,
-            clock: Arc::clone(&clock),
-            memory_bytes: each_bytes,
-            is_lossless: options.is_lossless,
-        };
-        Partition::new(recovery.finish(last, around))
-    });
+    let around = |partition| Surroundings {
+        partition,
+        source: Arc::clone(&extents) as _,
+        clock: Arc::clone(&clock),
+        memory_bytes: options.memory_bytes / recoveries.len().max(1),
+        is_lossless: options.is_lossless,
+    };
+    let around: Vec<Surroundings> = (0..recoveries.len() as u16).map(around).collect();
+    // A cache lays its tables out, which takes as long as its memory is large.
+    let partitions = shared_out(
+        recoveries.into_iter().zip(around),
+        options.threads,
+        |(recovery, around)| Ok(Partition::new(recovery.finish(last, around))),
+    )?;
     Ok(Opened {
-        partitions: partitions.collect(),
+        partitions,
         device,
         superblocks,
         clock,
@@ -97,7 +105,12 @@ fn find(
             .map(|&mark| Recovery::new(seal, Arc::clone(classes), index_key_bytes, mark))
             .collect()
     };
-    if let Some(restored) = by_image(device, superblock, index_key_bytes, recoveries) {
+    if let Some(restored) = by_image(
+        device,
+        superblock,
+        (index_key_bytes, options.threads),
+        recoveries,
+    ) {
         return Ok(restored);
     }
     let (end, mut recoveries) = (superblock.extents_end, recoveries());

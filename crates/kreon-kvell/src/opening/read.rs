@@ -1,14 +1,15 @@
 //! Reads all extents in use: their headers first, so that it is known which partition each belongs to, then the extents as
-//! a whole, at depth, by several threads that each see to partitions of their own.
+//! a whole, at depth, by several threads that each see to partitions of their own, one partition after the other: what a
+//! partition needs until it is complete is needed for as many as there are threads.
 
-use std::panic::resume_unwind;
+use std::ops::Range;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use kreon_base::{Error, Result};
 use kreon_device::{AlignedBuf, Device, Read, TransferQueue, Transferred};
 
+use super::threads::in_threads;
 use super::volume::extents_of;
 use crate::format::{
     EXTENT_BYTES, EXTENT_HEADER_BYTES, ExtentHeader, ExtentNo, FoundExtent, ItemSeal,
@@ -29,18 +30,25 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub trait Sink: Send {
     /// Takes in one extent: its header, and all its bytes. They come in any order.
     fn take_in(&mut self, header: &ExtentHeader, bytes: &[u8]) -> Result<()>;
+
+    /// All were taken in.
+    fn end(&mut self);
 }
 
 impl Sink for Recovery {
     fn take_in(&mut self, header: &ExtentHeader, bytes: &[u8]) -> Result<()> {
         Self::take_in(self, header, bytes)
     }
+
+    fn end(&mut self) {
+        Self::end(self);
+    }
 }
 
 /// What one thread reads.
 struct Share<'a, S> {
     sinks: Vec<&'a mut S>,
-    /// Each with the place of its sink, in the order of the device.
+    /// Each with the place of its sink; those of one sink together, in the order of the device.
     extents: Vec<(usize, ExtentHeader)>,
 }
 
@@ -78,30 +86,21 @@ pub fn read_extents<S: Sink>(
             share.extents.push((partition / threads, header));
         }
     }
-    read_shares(device, shares)?;
+    in_threads(shares, |share| share.read(device))?;
     Ok(found)
-}
-
-/// Reads each share in a thread of its own, the first one in this.
-fn read_shares<S: Sink>(device: &Arc<dyn Device>, shares: Vec<Share<'_, S>>) -> Result<()> {
-    let mut shares = shares.into_iter();
-    let first = shares.next();
-    thread::scope(|scope| {
-        let others: Vec<_> = shares
-            .map(|share| scope.spawn(move || share.read(device)))
-            .collect();
-        let mut outcome = first.map_or(Ok(()), |share| share.read(device));
-        for other in others {
-            let ended = other.join().unwrap_or_else(|panic| resume_unwind(panic));
-            outcome = outcome.and(ended);
-        }
-        outcome
-    })
 }
 
 impl<S: Sink> Share<'_, S> {
     /// Reads all extents. While one is taken in, the next ones are in flight.
     fn read(mut self, device: &Arc<dyn Device>) -> Result<()> {
+        // Stable: they stay in the order of the device.
+        self.extents.sort_by_key(|it| it.0);
+        let mut missing = vec![0; self.sinks.len()];
+        for (sink, _) in &self.extents {
+            if let Some(count) = missing.get_mut(*sink) {
+                *count += 1;
+            }
+        }
         let mut queue = Arc::clone(device).transfer_queue(DEPTH);
         let mut left = 0..self.extents.len();
         let mut spare = Vec::new();
@@ -121,10 +120,15 @@ impl<S: Sink> Share<'_, S> {
             let extent = usize::try_from(one.tag).ok();
             let extent = extent.and_then(|at| self.extents.get(at));
             if let (Some((sink, header)), Some(bytes)) = (extent, one.buffer)
-                && let Some(sink) = self.sinks.get_mut(*sink)
+                && let (Some(missing), Some(sink)) =
+                    (missing.get_mut(*sink), self.sinks.get_mut(*sink))
             {
                 sink.take_in(header, &bytes)?;
                 spare.push(bytes);
+                *missing -= 1;
+                if *missing == 0 {
+                    sink.end();
+                }
             }
         }
     }
@@ -133,7 +137,7 @@ impl<S: Sink> Share<'_, S> {
     fn push(
         &self,
         queue: &mut dyn TransferQueue,
-        left: &mut std::ops::Range<usize>,
+        left: &mut Range<usize>,
         spare: &mut Vec<AlignedBuf>,
         ended: usize,
     ) {

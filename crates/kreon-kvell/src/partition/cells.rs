@@ -410,7 +410,7 @@ impl Cells {
             return self.spares.keep(read);
         };
         work.is_read_wanted = false;
-        brought.ready.append(&mut work.readers);
+        brought.ready = std::mem::take(&mut work.readers);
         // What was changed meanwhile is newer than what was read.
         match work.content {
             None => work.content = read.map(Content::of_read),

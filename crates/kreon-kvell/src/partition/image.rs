@@ -148,7 +148,7 @@ impl Recovery {
                 is_whole,
             } => {
                 let at = Location::new(offset)?;
-                self.index.restore(bytes, is_whole, at).then_some(())
+                self.index.push(bytes, is_whole, at).then_some(())
             }
             ImageRecord::Large {
                 head,

@@ -11,6 +11,7 @@ use super::request::{OpNo, Request};
 use super::room::NewSlot;
 use crate::index::Location;
 use crate::number_hash::NumberMap;
+use crate::space::Place;
 
 /// A request under way.
 pub struct Op {
@@ -20,6 +21,8 @@ pub struct Op {
     /// Where the item of a key is that does not stand whole in the index: found by reading it, and true while the index key
     /// is held.
     pub found: Option<Location>,
+    /// Where the item of a key is that stands whole in the index, when that was of this version.
+    pub seen: Option<(u64, Place)>,
     /// Whether it is a get for a scan.
     pub is_of_scan: bool,
     /// Where the item was a moment ago, of a get of a key that does not stand whole in the index: looked at first.
@@ -44,6 +47,7 @@ impl Op {
             request,
             others_up_to: None,
             found: None,
+            seen: None,
             is_of_scan: false,
             near: None,
             slot: None,

@@ -1,24 +1,32 @@
 //! What the device holds becomes a partition.
 //!
 //! There is no catalogue: all items are read. Of each key the newest counts, an item or a tombstone; older items are
-//! outdated slots, older tombstones are free ones. In `large`: values that are longer than a slot.
+//! outdated slots, older tombstones are free ones. Keys are sorted when all were read, and the index is built of them in their
+//! order.
+//!
+//! - `found`: items and tombstones, and their order by key
+//! - `newest`: what counts of each key
+//! - `large`: values that are longer than a slot
 
+mod found;
 mod large;
+mod newest;
 
 use std::sync::Arc;
 
 use kreon_base::{Error, Result};
 
+use self::found::{FoundItems, Kind};
 use self::large::FoundLarge;
+use self::newest::Newest;
 use super::{Cells, Parts, Room};
 use crate::cache::Cache;
 use crate::format::{
-    Classes, ExtentHeader, ExtentNo, Found, ItemHead, ItemKind, ItemSeal, SLOTS_AT, Timestamp,
-    decode,
+    Classes, ExtentHeader, ExtentNo, Found, ItemHead, ItemKind, ItemSeal, SLOTS_AT, Slot,
+    Timestamp, decode,
 };
-use crate::index::{Index, Location};
-use crate::number_hash::NumberMap;
-use crate::space::{ExtentSource, FlushClock, Place, Slots, Stale, StaleSlot};
+use crate::index::{IndexBuilder, Location};
+use crate::space::{ExtentSource, FlushClock, Place, Slots, Stale};
 
 /// A partition that is being found.
 pub struct Recovery {
@@ -26,17 +34,14 @@ pub struct Recovery {
     classes: Arc<Classes>,
     /// Items up to here are durable: they were never torn.
     mark: Timestamp,
-    pub(super) index: Index,
+    pub(super) index: IndexBuilder,
     pub(super) slots: Slots,
     pub(super) stale: Stale,
-    /// Of the items in the index whose key stands there whole.
-    timestamps: NumberMap<Location, Timestamp>,
-    /// The items of all other keys, by the hash of the key: many may look alike in the index.
-    long: NumberMap<u128, (Location, Timestamp)>,
-    /// The newest of each key, if that is newer than its items.
-    tombstones: NumberMap<u128, (Location, Timestamp)>,
+    found: FoundItems,
     pub(super) large: FoundLarge,
-    torn: Vec<Place>,
+    /// The heads of large values that keys have.
+    heads: Vec<(Location, Timestamp)>,
+    torn: Vec<Location>,
     newest: Timestamp,
 }
 
@@ -60,14 +65,13 @@ impl Recovery {
         Self {
             seal,
             mark,
-            index: Index::new(index_key_bytes),
+            index: IndexBuilder::new(index_key_bytes),
             slots: Slots::new(Arc::clone(&classes)),
             classes,
             stale: Stale::default(),
-            timestamps: NumberMap::default(),
-            long: NumberMap::default(),
-            tombstones: NumberMap::default(),
+            found: FoundItems::default(),
             large: FoundLarge::default(),
+            heads: Vec::new(),
             torn: Vec::new(),
             newest: Timestamp::default(),
         }
@@ -84,17 +88,49 @@ impl Recovery {
                 .slot_offset(0)
                 .is_none_or(|at| at as usize == SLOTS_AT)
         );
-        for slot in 0..class.slots_per_extent {
-            let Some(at) = class.slot_offset(slot).map(|at| at as usize) else {
+        let mut used = vec![0_u64; (class.slots_per_extent as usize).div_ceil(64)];
+        for number in 0..class.slots_per_extent {
+            let Some(at) = class.slot_offset(number) else {
                 continue;
             };
-            let content = bytes.get(at..at + class.slot_bytes as usize).unwrap_or(&[]);
-            let location = Location::new(header.extent.offset() + at as u64);
-            let place = location.and_then(|location| self.slots.place(location));
-            let place = place.ok_or_else(unknown)?;
-            self.slot(place, content)?;
+            let slot = Slot {
+                offset: header.extent.offset() + u64::from(at),
+                class: header.class,
+                bytes: class.slot_bytes,
+            };
+            let (at, end) = (at as usize, (at + class.slot_bytes) as usize);
+            let has_item = self.slot(slot, bytes.get(at..end).unwrap_or(&[]))?;
+            if let Some(word) = used.get_mut(number as usize / 64) {
+                *word |= u64::from(has_item) << (number % 64);
+            }
         }
+        self.slots.mark_all(header.extent, &used);
         Ok(())
+    }
+
+    /// All extents were taken in: what they hold is sorted, and counted as what it is.
+    pub fn end(&mut self) {
+        for (head, is_whole) in self.large.judged() {
+            if is_whole {
+                self.slots.mark(head.at);
+                let what = (Kind::Large, head.at, head.timestamp);
+                self.push(what, (&head.key, head.key.len()), head.key_hash);
+            } else {
+                self.torn.push(head.at);
+            }
+        }
+        let mut found = self.found.take();
+        found.sort();
+        let Self {
+            seal,
+            index,
+            slots,
+            stale,
+            ..
+        } = self;
+        let mut newest = Newest::new(*seal, index, slots, stale);
+        newest.take_in(&found);
+        self.heads = newest.heads;
     }
 
     /// The extents that were taken in.
@@ -107,38 +143,18 @@ impl Recovery {
         self.newest
     }
 
-    /// Ends the taking in. Returns the slots of items whose write did not come to its end. Their first bytes, as many as are
-    /// never torn, have to become zeroes, durably, before the partition goes on: later marks would take them for damaged.
+    /// The slots of items whose write did not come to its end. Their first bytes, as many as are never torn, have to become
+    /// zeroes, durably, before the partition goes on: later marks would take them for damaged.
     pub fn torn(&mut self) -> Vec<Place> {
-        for (head, is_whole) in self.large.judged() {
-            let (at, timestamp, key_hash) = (head.place.location, head.timestamp, head.key_hash);
-            if is_whole {
-                self.large.head(at, timestamp, key_hash);
-                self.item(head.place, (key_hash, timestamp), &head.key);
-            } else {
-                self.torn.push(head.place);
-            }
-        }
-        std::mem::take(&mut self.torn)
+        let torn = std::mem::take(&mut self.torn);
+        let places = torn.into_iter().filter_map(|at| self.slots.place(at));
+        places.collect()
     }
 
     /// The partition. New items get timestamps after `last`.
     pub fn finish(mut self, last: Timestamp, around: Surroundings) -> Parts {
-        for (key_hash, (slot, timestamp)) in std::mem::take(&mut self.tombstones) {
-            if self.stale.has_copies(key_hash) {
-                self.slots.mark(slot);
-                self.stale.buried(key_hash, slot, timestamp, true);
-            }
-        }
-        let whole = self.timestamps.keys().copied();
-        for location in whole.chain(self.long.values().map(|it| it.0)) {
-            self.slots.mark(location);
-        }
-        let large = self.large.present(|head| {
-            let whole = self.timestamps.get(&head.at);
-            let long = self.long.get(&head.key_hash);
-            whole == Some(&head.timestamp) || long == Some(&(head.at, head.timestamp))
-        });
+        let index = self.index.finish();
+        let large = self.large.present(&self.heads);
         let parts = large.iter().flat_map(|(_, _, parts)| parts);
         parts.for_each(|&part| self.slots.mark(part));
         let slot_bytes_max = self.classes.slot_bytes_max();
@@ -151,12 +167,12 @@ impl Recovery {
         );
         let left = around
             .memory_bytes
-            .saturating_sub(self.index.memory_bytes() + room.memory_bytes() + large.memory_bytes());
+            .saturating_sub(index.memory_bytes() + room.memory_bytes() + large.memory_bytes());
         let mut cache = Cache::new(around.memory_bytes);
         cache.set_limit(left);
         Parts {
             seal: self.seal,
-            index: self.index,
+            index,
             cells: Cells::new(cache),
             room,
             large,
@@ -169,15 +185,16 @@ impl Recovery {
         }
     }
 
-    fn slot(&mut self, place: Place, content: &[u8]) -> Result<()> {
-        let (head, key, value) = match decode(content, self.seal, place.slot) {
-            Found::Blank => return Ok(()),
-            Found::BadHead => return Err(place.damaged()),
+    /// Takes in the content of a slot. Whether the slot is in use: by an item that counts, or that a later one has outdated.
+    fn slot(&mut self, slot: Slot, content: &[u8]) -> Result<bool> {
+        let (head, key, value) = match decode(content, self.seal, slot) {
+            Found::Blank => return Ok(false),
+            Found::BadHead => return Err(slot.damaged()),
             Found::Whole(item) => (item.head, item.key, Some(item.value)),
             // Within an atomic unit nothing is torn, and a durable item is whole: this one is damaged. It counts as what
             // it is the newest of; reading it fails.
             Found::Torn(head)
-                if head.timestamp <= self.mark || self.classes.is_in_place(place.slot.class) =>
+                if head.timestamp <= self.mark || self.classes.is_in_place(slot.class) =>
             {
                 (head, head.key_prefix, None)
             }
@@ -185,110 +202,47 @@ impl Recovery {
                 self.newest = self.newest.max(head.timestamp);
                 // A part says nothing by itself: its slot is free.
                 if head.kind != ItemKind::Part {
-                    self.torn.push(place);
+                    self.torn.push(location(slot)?);
                 }
-                return Ok(());
+                return Ok(false);
             }
         };
         self.newest = self.newest.max(head.timestamp);
-        match head.kind {
-            ItemKind::Tombstone => self.tombstone(place, &head),
-            ItemKind::Put => self.item(place, (head.key_hash, head.timestamp), key),
-            ItemKind::Part => self.large.part(place.location, value.unwrap_or(&[])),
-            ItemKind::Large => self.large_item(place, &head, key, value),
-        }
-        Ok(())
-    }
-
-    /// Takes in the head of a large value. What a durable one names was there: if it is not now, that is damage, which shows
-    /// when it is read.
-    fn large_item(&mut self, place: Place, head: &ItemHead<'_>, key: &[u8], value: Option<&[u8]>) {
-        let (key_hash, timestamp) = (head.key_hash, head.timestamp);
-        match value {
-            Some(value) if timestamp > self.mark => {
-                let head = (place, timestamp, key_hash);
-                self.large.doubtful(head, key, value);
+        let at = location(slot)?;
+        match (head.kind, value) {
+            (ItemKind::Tombstone, _) => self.item(Kind::Tombstone, at, &head, key),
+            (ItemKind::Put, _) => self.item(Kind::Item, at, &head, key),
+            (ItemKind::Part, value) => self.large.part(at, value.unwrap_or(&[])),
+            // What a durable head names was there: if it is not now, that is damage, which shows when it is read.
+            (ItemKind::Large, Some(value)) if head.timestamp > self.mark => {
+                self.large
+                    .doubtful((at, head.timestamp, head.key_hash), key, value);
+                return Ok(false);
             }
-            _ => {
-                self.large.head(place.location, timestamp, key_hash);
-                self.item(place, (key_hash, timestamp), key);
-            }
+            (ItemKind::Large, _) => self.item(Kind::Large, at, &head, key),
         }
+        Ok(matches!(head.kind, ItemKind::Put | ItemKind::Large))
     }
 
-    fn item(&mut self, place: Place, (hash, timestamp): (u128, Timestamp), key: &[u8]) {
-        if let Some(&(_, buried)) = self.tombstones.get(&hash) {
-            if timestamp < buried {
-                return self.outdated(place.location, hash);
-            }
-            // Its slot is free: the item is newer.
-            self.tombstones.remove(&hash);
-        }
-        match self.present(key, hash) {
-            Some((_, known)) if timestamp < known => self.outdated(place.location, hash),
-            Some((old, _)) => {
-                self.index.replace(key, old, place.location);
-                self.present_no_more(old, hash);
-                self.outdated(old, hash);
-                self.present_now(place.location, key, hash, timestamp);
-            }
-            None => {
-                self.index.insert(key, place.location);
-                self.present_now(place.location, key, hash, timestamp);
-            }
-        }
+    /// Notes what was found of a key; of a long one the beginning will do.
+    fn item(&mut self, kind: Kind, at: Location, head: &ItemHead<'_>, key: &[u8]) {
+        let what = (kind, at, head.timestamp);
+        self.push(what, (key, head.key_bytes.into()), head.key_hash);
     }
 
-    fn tombstone(&mut self, place: Place, head: &ItemHead<'_>) {
-        let (hash, timestamp) = (head.key_hash, head.timestamp);
-        match self.present(head.key_prefix, hash) {
-            // Free.
-            Some((_, known)) if timestamp < known => return,
-            Some((old, _)) => {
-                self.index.remove(head.key_prefix, old);
-                self.present_no_more(old, hash);
-                self.outdated(old, hash);
-            }
-            None => {}
-        }
-        let newest = self
-            .tombstones
-            .entry(hash)
-            .or_insert((place.location, timestamp));
-        if newest.1 < timestamp {
-            *newest = (place.location, timestamp);
-        }
+    fn push(
+        &mut self,
+        what: (Kind, Location, Timestamp),
+        (key, key_bytes): (&[u8], usize),
+        hash: u128,
+    ) {
+        let key_bytes_max = self.index.key_bytes_max();
+        let in_index = key.get(..key_bytes_max).unwrap_or(key);
+        self.found
+            .push(what, (in_index, key_bytes <= key_bytes_max), hash);
     }
+}
 
-    /// The newest item of a key so far. The beginning of a long key will do.
-    fn present(&self, key: &[u8], hash: u128) -> Option<(Location, Timestamp)> {
-        if !self.index.is_whole(key) {
-            return self.long.get(&hash).copied();
-        }
-        let at = self.index.find(key).next()?;
-        Some((at, *self.timestamps.get(&at)?))
-    }
-
-    fn present_now(&mut self, at: Location, key: &[u8], hash: u128, timestamp: Timestamp) {
-        match self.index.is_whole(key) {
-            true => drop(self.timestamps.insert(at, timestamp)),
-            false => drop(self.long.insert(hash, (at, timestamp))),
-        }
-    }
-
-    fn present_no_more(&mut self, at: Location, hash: u128) {
-        if self.timestamps.remove(&at).is_none() {
-            self.long.remove(&hash);
-        }
-    }
-
-    fn outdated(&mut self, at: Location, key_hash: u128) {
-        let Some(place) = self.slots.place(at) else {
-            return;
-        };
-        self.slots.mark(at);
-        self.stale.outdated(key_hash);
-        self.stale
-            .ready(place.slot.class, StaleSlot { slot: at, key_hash });
-    }
+fn location(slot: Slot) -> Result<Location> {
+    Location::new(slot.offset).ok_or_else(|| slot.damaged())
 }

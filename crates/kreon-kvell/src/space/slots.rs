@@ -38,10 +38,7 @@ impl Place {
     /// The item that should be here is not, or does not verify.
     #[cold]
     pub fn damaged(&self) -> Error {
-        let (offset, bytes) = (self.slot.offset, self.slot.bytes);
-        Error::corruption(format!(
-            "the item at byte {offset} of the volume, in a slot of {bytes} bytes, does not verify"
-        ))
+        self.slot.damaged()
     }
 }
 
@@ -123,6 +120,12 @@ impl Slots {
             .map(|(&no, it)| (no, it.class, it.used.as_slice()))
     }
 
+    /// A bit for each slot of an extent of `class`, set if that is in use.
+    pub fn bitmap(&self, extent: ExtentNo, class: ClassNo) -> Option<&[u64]> {
+        let slots = self.extents.get(&extent)?;
+        (slots.class == class).then_some(slots.used.as_slice())
+    }
+
     /// Takes a free slot of `class`; `None` if no extent has one.
     pub fn take(&mut self, class: ClassNo) -> Option<Taken> {
         let shape = self.classes.get(class)?;
@@ -163,6 +166,23 @@ impl Slots {
         }
         if slots.used_count == count
             && let Some(rooms) = self.with_room.get_mut(&class)
+        {
+            rooms.remove(&extent);
+        }
+    }
+
+    /// Marks slots of an extent as in use, for recovery: those whose bits are set.
+    pub fn mark_all(&mut self, extent: ExtentNo, used: &[u64]) {
+        let Some(slots) = self.extents.get_mut(&extent) else {
+            return;
+        };
+        for (word, more) in slots.used.iter_mut().zip(used) {
+            slots.used_count += (more & !*word).count_ones();
+            *word |= more;
+        }
+        let shape = self.classes.get(slots.class);
+        if shape.is_some_and(|shape| slots.used_count == shape.slots_per_extent)
+            && let Some(rooms) = self.with_room.get_mut(&slots.class)
         {
             rooms.remove(&extent);
         }

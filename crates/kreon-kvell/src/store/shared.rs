@@ -1,14 +1,15 @@
 //! What handles and workers have in common.
 //!
 //! Order of locks: that of one partition at a time and none beside it; then those of the extents and the superblock's,
-//! under which no other is taken.
+//! under which no other is taken. At the close several threads have the lock of one partition each, and under it that of the
+//! image.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use kreon_base::Result;
-use kreon_device::Device;
+use kreon_device::{Device, processors};
 
 use super::bell::Bell;
 use super::call::{Answers, Call, Receiver};
@@ -16,7 +17,7 @@ use super::refusals::poisoned;
 use super::shared_partition::{Needs, SharedPartition};
 use super::stats::Stats;
 use crate::format::{Classes, ItemSeal, Timestamp, partition_of};
-use crate::opening::write_last;
+use crate::opening::{shared_out, write_last};
 use crate::partition::Reply;
 use crate::space::{Extents, FlushClock, SuperblockPage, Superblocks};
 
@@ -171,11 +172,12 @@ impl Shared {
         }
         let (device, extents) = (&*self.device, &self.extents);
         let written = write_last(device, &self.superblocks, extents, &self.marks(), |image| {
-            for (number, partition) in self.partitions.iter().enumerate() {
+            let partitions = self.partitions.iter().enumerate();
+            let added = shared_out(partitions, processors(), |(number, partition)| {
                 let added = partition.look(|partition| image.add(number, partition.parts()));
-                added.unwrap_or_else(|| image.give_up())?;
-            }
-            Ok(())
+                added.unwrap_or_else(|| image.give_up())
+            });
+            added.map(drop)
         });
         written.inspect_err(|_| self.clock.fail())
     }

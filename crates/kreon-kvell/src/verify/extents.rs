@@ -10,7 +10,8 @@ use super::reads::Reads;
 use super::report::VerifyReport;
 use super::volume::Volume;
 use crate::format::{
-    ClassNo, EXTENT_BYTES, EXTENT_HEADER_BYTES, ExtentHeader, ExtentNo, FoundExtent, Slot, decode,
+    ClassNo, EXTENT_BYTES, EXTENT_HEADER_BYTES, ExtentHeader, ExtentNo, Found, FoundExtent, Slot,
+    decode,
 };
 use crate::index::Location;
 
@@ -124,27 +125,35 @@ fn slots(
     let Some(class) = volume.classes.get(owned.class) else {
         return Ok(());
     };
-    let slots = (0..class.slots_per_extent)
-        .filter_map(|slot| volume.classes.slot(owned.extent, owned.class, slot));
-    let slots: Vec<Slot> = slots.collect();
+    let slots = (0..class.slots_per_extent).filter_map(|number| {
+        let slot = volume.classes.slot(owned.extent, owned.class, number)?;
+        Some((number as usize, slot))
+    });
+    let slots: Vec<(usize, Slot)> = slots.collect();
     for slots in slots.chunks(TOGETHER) {
         // What is costly happens without the lock.
-        let found = slots.iter().map(|slot| {
+        let found = slots.iter().map(|&(number, slot)| {
             let from = (slot.offset - owned.extent.offset()) as usize;
             let content = bytes.get(from..from + slot.bytes as usize);
-            (
-                *slot,
-                decode(content.unwrap_or_default(), volume.seal, *slot),
-            )
+            let content = content.unwrap_or_default();
+            (number, slot, decode(content, volume.seal, slot))
         });
         let found: Vec<_> = found.collect();
         let verdicts = volume.look(owned.partition, |partition| {
-            let judged = found
-                .iter()
-                .map(|(slot, it)| judge(partition.parts(), *slot, it));
+            let parts = partition.parts();
+            let used = parts.room.slots().bitmap(owned.extent, owned.class);
+            let is_free = |number: usize| {
+                let word = used.and_then(|used| used.get(number / 64));
+                word.is_some_and(|word| word >> (number % 64) & 1 == 0)
+            };
+            let judged = found.iter().map(|(number, slot, it)| match it {
+                // Mostly, and no search.
+                Found::Blank if is_free(*number) => Verdict::Free,
+                _ => judge(parts, *slot, it),
+            });
             judged.collect::<Vec<_>>()
         })?;
-        for (slot, verdict) in slots.iter().zip(verdicts) {
+        for ((_, slot), verdict) in slots.iter().zip(verdicts) {
             if let Some(at) = Location::new(slot.offset) {
                 note(owned.partition, at, &verdict, doubts, report);
             }

@@ -36,12 +36,14 @@ impl Reads {
         let mut places = places.into_iter().enumerate();
         let mut outcome = Ok(());
         let mut ended: Vec<Transferred> = Vec::new();
+        let mut spare: Vec<AlignedBuf> = Vec::new();
         loop {
             while outcome.is_ok()
                 && self.queue.in_flight() < self.depth
                 && let Some((number, (offset, len_bytes))) = places.next()
             {
-                let buffer = AlignedBuf::new(len_bytes);
+                let fits = spare.pop().filter(|buffer| buffer.len() == len_bytes);
+                let buffer = fits.unwrap_or_else(|| AlignedBuf::new(len_bytes));
                 self.queue.read(number as u64, offset, buffer, len_bytes);
             }
             if self.queue.in_flight() == 0 {
@@ -59,6 +61,7 @@ impl Reads {
                 if outcome.is_ok() {
                     outcome = each(tag as usize, bytes);
                 }
+                spare.extend(buffer);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Partitions on a simulated device, driven by hand.
 
 mod large;
+mod recovery;
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use kreon_format::StoreId;
 use kreon_sim::{Call, Effect, Fault, Keep, SimDevice, SimOptions};
 use kvell::Durability;
 use kvell::format::{EXTENT_BYTES, ItemSeal, key_hash};
+use kvell::index::Location;
 use kvell::opening::{Opened, Opening, open};
 use kvell::partition::{FlushWish, Partition, Reply, Request, Task, Ticket, Transfer};
 
@@ -106,6 +108,34 @@ fn store_of(keys: u64, value_bytes: usize) -> (Arc<SimDevice>, Opened) {
     drop(first);
     let second = opened(&device);
     (device, second)
+}
+
+/// Where the item of a key is.
+fn place_of(opened: &Opened, key: u64) -> Option<Location> {
+    let index = &opened.partitions[0].parts().index;
+    index.find(&key.to_be_bytes()).next()
+}
+
+#[test]
+fn a_get_whose_item_has_moved_during_its_read_finds_it_again() {
+    let (device, mut opened) = store_of(10, 700);
+    let place = place_of(&opened, 0);
+    submit(&mut opened.partitions[0], 0, 0, Task::Get);
+    let mut transfers = Vec::new();
+    opened.partitions[0].transfers(1, &mut transfers);
+    let read = transfers.pop().expect("a read");
+    // The item goes to another slot, and that of another key comes into its own.
+    submit(&mut opened.partitions[0], 1, 0, put(701));
+    settle(&device, &mut opened);
+    submit(&mut opened.partitions[0], 2, 1, put(702));
+    settle(&device, &mut opened);
+    assert!(place.is_some() && place_of(&opened, 1) == place);
+    carry_out(&device, &mut opened.partitions[0], read);
+    let replies = opened.partitions[0].replies();
+    let [(Ticket(0), Reply::Value(Some(value)))] = replies.as_slice() else {
+        panic!("{replies:?}");
+    };
+    assert_eq!(value.len(), 701);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use kreon_base::ErrorKind;
 use kreon_device::Device;
 use kreon_sim::SimDevice;
 use kvell::Durability::{Buffered, Sync};
-use kvell::format::{EXTENT_BYTES, ImagePlace, State};
+use kvell::format::{EXTENT_BYTES, IMAGE_BLOCK_BYTES, ImagePlace, State};
 use kvell::{Options, Region, Stats, Store};
 
 use crate::superblocks::on_device;
@@ -114,6 +114,38 @@ fn an_opening_by_the_image_reads_no_extent() {
     assert_eq!(refusal(&bad_header, &options()), None);
     let both = damaged(&damaged(&device, EXTENT_BYTES as u64), place.offset + 99);
     assert_eq!(refusal(&both, &options()), Some(ErrorKind::Corruption));
+}
+
+#[test]
+fn an_image_of_several_blocks_of_each_partition_is_read() {
+    let options = Options {
+        index_key_bytes: 256,
+        memory_bytes: 32 << 20,
+        ..options()
+    };
+    let device = simulated(1 << 40);
+    let store = open(&device, &options);
+    let region = store.region("r").expect("a region");
+    let keys: Vec<String> = (0..12_000).map(|number| format!("{number:0250}")).collect();
+    for some in keys.chunks(1000) {
+        let puts: Vec<_> = some.iter().map(|key| (key, Some(key))).collect();
+        region.write_many(&puts, Buffered).expect("puts");
+    }
+    drop(region);
+    store.close().expect("a close");
+    let place = on_device(&device).and_then(|it| it.image);
+    let blocks = place.map_or(0, |it| it.bytes / IMAGE_BLOCK_BYTES as u64);
+    assert!(blocks > 10, "{blocks}");
+    // Without the image this one would be refused.
+    let store = open(&damaged(&device, EXTENT_BYTES as u64), &options);
+    let region = store.region("r").expect("the region");
+    assert!(store.stats().keys >= 12_000);
+    let mut count = 0;
+    for (key, found) in keys.iter().zip(region.iter().keys()) {
+        assert_eq!(found.expect("a key"), key.as_bytes());
+        count += 1;
+    }
+    assert_eq!(count, 12_000);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn filled(keys: impl Iterator<Item = Vec<u8>>) -> Index {
 }
 
 /// Keys in an order that chance has made.
-fn shuffled(count: u64) -> Vec<Vec<u8>> {
+pub(super) fn shuffled(count: u64) -> Vec<Vec<u8>> {
     let (mut keys, mut random): (Vec<Vec<u8>>, _) =
         ((0..count).map(bench_key).collect(), Random(77));
     for number in (1..keys.len()).rev() {

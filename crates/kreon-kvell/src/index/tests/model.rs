@@ -71,17 +71,23 @@ impl Model {
     }
 
     pub(super) fn insert(&mut self, key: &[u8], at: Location) {
+        let version = self.index.version();
         let added = self.bounded(|index| index.insert(key, at));
+        assert_eq!(self.index.version() != version, added);
         assert_eq!(added, self.entries.insert(self.known(key, at)));
     }
 
     pub(super) fn remove(&mut self, key: &[u8], at: Location) {
+        let version = self.index.version();
         let removed = self.bounded(|index| index.remove(key, at));
+        assert_eq!(self.index.version() != version, removed);
         assert_eq!(removed, self.entries.remove(&self.known(key, at)));
     }
 
     pub(super) fn replace(&mut self, key: &[u8], old: Location, new: Location) {
+        let version = self.index.version();
         let replaced = self.bounded(|index| index.replace(key, old, new));
+        assert_eq!(self.index.version() != version, replaced && old != new);
         assert_eq!(replaced, self.entries.remove(&self.known(key, old)));
         if replaced {
             self.entries.insert(self.known(key, new));

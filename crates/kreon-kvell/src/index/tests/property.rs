@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index as Pick, select};
 
-use super::super::{Direction, Spot};
+use super::super::{Direction, IndexBuilder, Spot};
 use super::model::{KEY_BYTES, Known, Model, location};
 
 #[derive(Clone, Debug)]
@@ -155,5 +155,30 @@ proptest! {
             model.index.check();
         }
         prop_assert_eq!(model.index.memory_bytes(), Model::small().index.memory_bytes());
+    }
+
+    #[test]
+    fn an_index_that_was_built_holds_what_a_sorted_set_holds(
+        keys in vec((key(), 0_u64..50), 0..200),
+        steps in steps(40, 40),
+    ) {
+        let mut model = Model::small();
+        for (key, at) in &keys {
+            // A whole key has one entry.
+            if key.len() > KEY_BYTES || model.index.find(key).next().is_none() {
+                model.insert(key, location(*at));
+            }
+        }
+        let mut builder = IndexBuilder::of(Model::small().index);
+        for (bytes, truncated, at) in &model.entries {
+            prop_assert!(builder.push(bytes, !truncated, *at));
+        }
+        model.index = builder.finish();
+        model.check();
+        for step in &steps {
+            take(&mut model, step);
+            model.index.check();
+        }
+        model.check();
     }
 }

@@ -3,18 +3,16 @@
 //! The head of a value is durable after its parts, but a power cut may keep it and lose a part as long as neither is. So a
 //! head above the durable mark counts only if all its parts are there, which is known at the end.
 //!
-//! A part takes 24 bytes of memory meanwhile, a head 32, and one above the mark its key and 8 bytes for each part besides.
+//! A part takes 24 bytes of memory meanwhile, and a head above the mark its key and 8 bytes for each part besides.
 
 use crate::format::{LargeValue, PartOf, Timestamp};
 use crate::index::Location;
 use crate::partition::LargeValues;
-use crate::space::Place;
 
-/// Parts and heads of large values.
+/// Parts of large values, and heads in doubt.
 #[derive(Default)]
 pub struct FoundLarge {
     parts: Vec<FoundPart>,
-    heads: Vec<Head>,
     doubtful: Vec<Doubtful>,
     /// What an image tells: values that keys have.
     restored: LargeValues,
@@ -28,17 +26,9 @@ struct FoundPart {
     at: Location,
 }
 
-/// A head that counts, unless there is something newer.
-#[derive(Clone, Copy, Debug)]
-pub struct Head {
-    pub at: Location,
-    pub timestamp: Timestamp,
-    pub key_hash: u128,
-}
-
 /// A head that may have been written without its parts.
 pub struct Doubtful {
-    pub place: Place,
+    pub at: Location,
     pub timestamp: Timestamp,
     pub key_hash: u128,
     pub key: Vec<u8>,
@@ -59,24 +49,15 @@ impl FoundLarge {
         }
     }
 
-    /// Takes in a head that counts whatever its parts are.
-    pub fn head(&mut self, at: Location, timestamp: Timestamp, key_hash: u128) {
-        self.heads.push(Head {
-            at,
-            timestamp,
-            key_hash,
-        });
-    }
-
     /// Takes in a head that counts if its parts are there.
     pub fn doubtful(
         &mut self,
-        (place, timestamp, key_hash): (Place, Timestamp, u128),
+        (at, timestamp, key_hash): (Location, Timestamp, u128),
         key: &[u8],
         value: &[u8],
     ) {
         self.doubtful.push(Doubtful {
-            place,
+            at,
             timestamp,
             key_hash,
             key: key.to_vec(),
@@ -100,13 +81,13 @@ impl FoundLarge {
         judged.collect()
     }
 
-    /// The large values whose heads `is_present` says that a key has, with the parts that were found.
-    pub fn present(mut self, is_present: impl Fn(&Head) -> bool) -> LargeValues {
+    /// The values of these heads, with the parts that were found.
+    pub fn present(mut self, heads: &[(Location, Timestamp)]) -> LargeValues {
         self.parts.sort_unstable();
         let mut present = std::mem::take(&mut self.restored);
-        for head in self.heads.iter().filter(|head| is_present(head)) {
-            let parts = self.parts_of(head.timestamp).iter().map(|part| part.at);
-            present.add(head.at, head.timestamp, parts.collect());
+        for &(at, timestamp) in heads {
+            let parts = self.parts_of(timestamp).iter().map(|part| part.at);
+            present.add(at, timestamp, parts.collect());
         }
         present
     }

@@ -43,6 +43,8 @@ pub(super) fn make(name: &str) -> Result<Fixture> {
         partitions: 1,
         workers: Some(1),
         atomic_bytes: (name == "pages").then_some(4096),
+        // A verification has as many extents in memory.
+        depth: 4,
         ..Options::default()
     };
     let device = device(Image::default());

@@ -1,5 +1,6 @@
-//! All changes of all sectors.
+//! All changes of all sectors, by several threads.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::fixture::{Fixture, NAMES, device, make};
@@ -18,8 +19,12 @@ pub fn damage(extent: Extent) -> Counts {
     let started = Instant::now();
     let mut counts = Counts::default();
     for name in NAMES {
-        if let Err(what) = without_panic(|| sweep(name, extent, &mut counts)) {
-            counts.fail(format!("fixture {name}: {what}"));
+        if extent.stops_at_first && counts.failed > 0 {
+            break;
+        }
+        match without_panic(|| sweep(name, extent)) {
+            Ok(swept) => counts.add(swept),
+            Err(what) => counts.fail(format!("fixture {name}: {what}")),
         }
     }
     counts.elapsed = started.elapsed();
@@ -43,31 +48,69 @@ pub fn replay(name: &str, hurt: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn sweep(name: &str, extent: Extent, counts: &mut Counts) -> Result<(), String> {
+fn sweep(name: &str, extent: Extent) -> Result<Counts, String> {
     let fixture = make(name).map_err(|error| error.to_string())?;
-    let watchdog = Watchdog::start();
-    let open_device = device(fixture.image.clone());
-    let store = fixture
-        .open(&open_device)
-        .map_err(|error| error.to_string())?;
-    let all = hurts(&fixture);
-    for turn in (0..all.len()).step_by(extent.stride.max(1)) {
-        // All over the list, so that the first few have something of everything.
-        let (class, hurt) = &all[turn * 1_000_003 % all.len()];
-        let command = format!("kvell damage --fixture {name} --hurt {hurt}");
-        watchdog.begin(command.clone());
-        let mut judged = |when: &str, outcome: Result<Outcome, String>| match outcome {
-            Ok(outcome) => counts.count(&format!("{class}, {when}: {outcome:?}")),
-            Err(what) => counts.fail(format!("{class}, {when}: {what}\n  {command}")),
-        };
-        judged("opened", without_panic(|| reopened(&fixture, hurt)));
-        let open = (&store, &*open_device);
-        judged("open", without_panic(|| live(&fixture, open, hurt)));
-        if extent.stops_at_first && counts.failed > 0 {
-            break;
+    let sweep = Sweep {
+        name,
+        all: hurts(&fixture),
+        fixture,
+        extent,
+        next: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..extent.threads.max(1))
+            .map(|_| scope.spawn(|| sweep.work()))
+            .collect();
+        let mut counts = Counts::default();
+        for thread in threads {
+            counts.add(thread.join().map_err(|_| "a thread panicked")??);
         }
+        Ok(counts)
+    })
+}
+
+/// What the threads of a sweep share.
+struct Sweep<'a> {
+    name: &'a str,
+    fixture: Fixture,
+    all: Vec<(&'static str, Hurt)>,
+    extent: Extent,
+    /// Counts the changes that threads have begun.
+    next: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Sweep<'_> {
+    /// Does one change after the other, with an open store of this thread.
+    fn work(&self) -> Result<Counts, String> {
+        let watchdog = Watchdog::start();
+        let mut counts = Counts::default();
+        let device = device(self.fixture.image.clone());
+        let opened = self.fixture.open(&device);
+        let store = opened.map_err(|error| error.to_string())?;
+        while !self.is_over.load(Ordering::Relaxed) {
+            let turn = self.next.fetch_add(1, Ordering::Relaxed) * self.extent.stride.max(1);
+            if turn >= self.all.len() {
+                break;
+            }
+            // All over the list, so that the first few have something of everything.
+            let (class, hurt) = &self.all[turn * 1_000_003 % self.all.len()];
+            let command = format!("kvell damage --fixture {} --hurt {hurt}", self.name);
+            watchdog.begin(command.clone());
+            let mut judged = |when: &str, outcome: Result<Outcome, String>| match outcome {
+                Ok(outcome) => counts.count(&format!("{class}, {when}: {outcome:?}")),
+                Err(what) => counts.fail(format!("{class}, {when}: {what}\n  {command}")),
+            };
+            judged("opened", without_panic(|| reopened(&self.fixture, hurt)));
+            let open = (&store, &*device);
+            judged("open", without_panic(|| live(&self.fixture, open, hurt)));
+            if self.extent.stops_at_first && counts.failed > 0 {
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(counts)
     }
-    Ok(())
 }
 
 /// All changes: of each sector that is not blank each byte, all of it, and what stands elsewhere in its place.
