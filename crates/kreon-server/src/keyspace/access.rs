@@ -254,7 +254,7 @@ impl<'a> Access<'a> {
     pub(crate) fn apply(self) -> Result<Effects, Failure> {
         let Changes { writes, effects } = self.changes;
         match self.source {
-            Source::Within(transaction) => writes.apply_within(self.keyspace, transaction)?,
+            Source::Within(transaction) => writes.add_to(self.keyspace, transaction)?,
             _ => writes.apply(self.keyspace)?,
         }
         Ok(effects)
