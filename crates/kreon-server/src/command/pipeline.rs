@@ -168,6 +168,10 @@ impl Scratch {
         held: H,
     ) {
         let Self { group, own } = self;
+        debug_assert!(
+            keyspace.locks().are_taken_alone(stripes),
+            "a pipeline runs without its locks"
+        );
         // A panic may have left some.
         group.clear();
         own.clear();
