@@ -259,11 +259,11 @@ pub(super) fn delrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 
 /// The keys behind `place` of one kind of record that begin with `prefix`.
 pub(super) fn behind(db: usize, kind: u8, prefix: &[u8], place: Option<&[u8]>) -> Span {
-    let mut span = keys_with(db, kind, prefix);
-    if let Some(place) = place {
-        span.start = Bound::Excluded(place.to_vec());
+    let span = keys_with(db, kind, prefix);
+    match place {
+        Some(place) => span.behind(place),
+        None => span,
     }
-    span
 }
 
 /// The error of a cursor that is none.

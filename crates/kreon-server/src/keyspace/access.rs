@@ -342,6 +342,16 @@ fn at_once(
 }
 
 impl Span {
+    /// Those behind `place`. A place in front of the span, where a cursor of another one may stand, changes nothing.
+    pub(crate) fn behind(mut self, place: &[u8]) -> Self {
+        if let Bound::Included(start) = &self.start
+            && place >= &start[..]
+        {
+            self.start = Bound::Excluded(place.to_vec());
+        }
+        self
+    }
+
     /// All records whose keys begin with `prefix`.
     pub(crate) fn prefix(db: usize, prefix: &[u8]) -> Self {
         Self {
