@@ -205,8 +205,6 @@ fn apply(keyspace: &Keyspace, group: &Changes, stripes: &Stripes) -> Result<Epoc
     let write = || group.apply(keyspace);
     let (outcome, epoch) = keyspace.epochs().write(stripes, write);
     outcome.map_err(|_| epoch)?;
-    for key in &group.effects().touched {
-        keyspace.watched().touch(key);
-    }
+    group.effects().tell_watchers(keyspace);
     Ok(epoch)
 }
