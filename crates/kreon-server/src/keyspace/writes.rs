@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::mem;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kreon::{Durability, WriteBatch};
@@ -103,6 +104,9 @@ impl Writes {
 
     /// Moves the writes of another command behind these.
     pub(crate) fn append(&mut self, others: &mut Self) {
+        if self.list.is_empty() {
+            return mem::swap(self, others);
+        }
         for write in others.list.drain(..) {
             self.add(write);
         }
