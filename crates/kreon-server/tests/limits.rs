@@ -53,6 +53,73 @@ fn all_connections_together_hold_no_more_than_the_budget() {
     assert_eq!(other.ask("PING"), "+PONG");
 }
 
+/// Whether `other` sees so many connections besides its own.
+fn has_clients(other: &mut Wire, count: usize) -> bool {
+    let clients = format!("connected_clients:{}|", count + 1);
+    other.ask("INFO clients").contains(&clients)
+}
+
+#[test]
+fn replies_that_were_sent_take_nothing_of_the_budget() {
+    let running = Running::with(|settings| settings.limits.buffers_bytes_max = 1 << 20);
+    let mut other = running.connect();
+    other.send(&request(&[b"SET", b"k", &[b'x'; 70_000]]));
+    assert_eq!(other.reply(), "+OK");
+    let mut wires: Vec<_> = (0..30).map(|_| running.connect()).collect();
+    for wire in &mut wires {
+        assert_eq!(wire.ask("GET k").len(), "$70000|".len() + 70_000);
+    }
+    assert!(has_clients(&mut other, 30));
+}
+
+#[test]
+fn what_a_session_keeps_counts_in_the_budget_until_it_is_forgotten() {
+    let running = Running::with(|settings| settings.limits.buffers_bytes_max = 2 << 20);
+    let mut other = running.connect();
+    // Each request comes whole, in a read of its own.
+    let value = "x".repeat(10_000);
+    let names = |number: usize| format!("{number}-{}", "x".repeat(10_000));
+    let queue: &dyn Fn(usize) -> String = &|_| format!("SET k {value}");
+    let watch: &dyn Fn(usize) -> String = &|number| format!("WATCH {}", names(number));
+    let subscribe: &dyn Fn(usize) -> String = &|number| format!("SUBSCRIBE {}", names(number));
+    for (begin, more, forget) in [
+        ("MULTI", queue, "DISCARD"),
+        ("PING", watch, "UNWATCH"),
+        ("PING", subscribe, "UNSUBSCRIBE"),
+    ] {
+        let mut wires: Vec<_> = (0..3).map(|_| running.connect()).collect();
+        for wire in &mut wires {
+            wire.ask(begin);
+            for number in 0..80 {
+                wire.ask(&more(number));
+            }
+            wire.request(forget);
+            wire.request("PING");
+            while !wire.reply().to_uppercase().contains("PONG") {}
+        }
+        drop(wires);
+        let mut wire = running.connect();
+        wire.ask(begin);
+        let is_ended = (0..300).any(|number| {
+            wire.request(&more(number));
+            wire.try_reply().is_err()
+        });
+        assert!(is_ended, "{forget}");
+        eventually("its share is not given back", || has_clients(&mut other, 0));
+    }
+}
+
+#[test]
+fn arguments_that_have_come_count_in_the_budget() {
+    let running = Running::with(|settings| settings.limits.buffers_bytes_max = 4 << 20);
+    let (mut wire, mut other) = (running.connect(), running.connect());
+    assert_eq!(wire.ask("PING"), "+PONG");
+    let _ = wire.stream.write_all(b"*1000000\r\n");
+    // 1.5 MB, and 4 MB of what is known of them.
+    let _ = wire.stream.write_all(&b"$0\r\n\r\n".repeat(250_000));
+    eventually("it goes on", || has_clients(&mut other, 0));
+}
+
 #[test]
 fn subscriber_that_reads_nothing_is_disconnected() {
     let running = Running::with(|settings| settings.limits.output_bytes_max = 1 << 20);

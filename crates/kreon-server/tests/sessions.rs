@@ -133,6 +133,22 @@ fn nothing_is_done_before_the_password_is_given() {
 }
 
 #[test]
+fn no_password_is_told_to_who_asks_for_slow_commands() {
+    let running = Running::with(|settings| settings.password = Some(b"secret".to_vec()));
+    let mut wire = running.connect();
+    assert_eq!(wire.ask("AUTH secret"), "+OK");
+    assert_eq!(wire.ask("CONFIG SET slowlog-log-slower-than 0"), "+OK");
+    wire.ask("AUTH default secret");
+    wire.ask("HELLO 2 AUTH default secret");
+    let slow = wire.ask("SLOWLOG GET");
+    assert!(
+        slow.contains("|$4|AUTH|$10|(redacted)|$10|(redacted)|"),
+        "{slow}"
+    );
+    assert!(slow.contains("|$5|HELLO|$10|(redacted)|") && !slow.contains("secret"));
+}
+
+#[test]
 fn databases_have_keys_of_their_own() {
     let running = Running::new();
     let mut wire = running.connect();
@@ -303,6 +319,9 @@ fn commands_on_the_server_tell_of_it() {
     );
     assert_eq!(wire.ask("CONFIG GET timeout"), "*2|$7|timeout|$3|100");
     assert!(wire.ask("CONFIG SET port 1").contains("immutable"));
+    let failed = wire.ask("CONFIG SET timeout 7 maxclients x");
+    assert!(failed.contains("related to argument 'maxclients'"));
+    assert_eq!(wire.ask("CONFIG GET timeout"), "*2|$7|timeout|$3|100");
     assert!(
         wire.ask("CONFIG SET nosuch 1")
             .starts_with("-ERR Unknown option")

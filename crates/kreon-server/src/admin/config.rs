@@ -187,7 +187,7 @@ fn get(shared: &Shared, patterns: &[Bytes]) -> Reply {
     Reply::Map(pairs.collect())
 }
 
-/// All of them, or none if the name of one is wrong.
+/// All of them, or none if the name or the value of one is wrong.
 fn set(shared: &Shared, pairs: &[Bytes]) -> Result<Reply, CommandError> {
     let (pairs, rest) = pairs.as_chunks::<2>();
     let mut changes = Vec::with_capacity(pairs.len());
@@ -201,16 +201,21 @@ fn set(shared: &Shared, pairs: &[Bytes]) -> Result<Reply, CommandError> {
                 "ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"
             )));
         };
-        let Some(set) = parameter.set else {
+        let Some(change) = parameter.set else {
             return Err(CommandError::of(format!(
                 "ERR CONFIG SET failed (possibly related to argument '{shown}') - can't set immutable config"
             )));
         };
-        changes.push((set, value, shown));
+        changes.push((change, parameter.get, value, shown));
     }
-    for (set, value, shown) in changes {
-        let is_set = str::from_utf8(value).is_ok_and(|value| set(shared, value));
+    let mut undo = Vec::with_capacity(changes.len());
+    for (change, get, value, shown) in changes {
+        undo.push((change, get(shared)));
+        let is_set = str::from_utf8(value).is_ok_and(|value| change(shared, value));
         if !is_set {
+            for (change, before) in undo.iter().rev() {
+                change(shared, before);
+            }
             return Err(CommandError::of(format!(
                 "ERR CONFIG SET failed (possibly related to argument '{shown}') - argument couldn't be parsed or is out of range"
             )));

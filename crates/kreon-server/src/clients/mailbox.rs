@@ -102,13 +102,23 @@ impl Mailbox {
         }
     }
 
-    /// The messages that wait, oldest first.
-    pub(crate) fn take(&self) -> VecDeque<Message> {
+    /// The oldest messages that wait, until they have `bytes` together; the others are still called for.
+    pub(crate) fn take(&self, bytes: usize) -> Vec<Message> {
         self.calls.fetch_and(!MESSAGES, Ordering::AcqRel);
-        let messages = std::mem::take(&mut *self.messages.lock());
-        let bytes = messages.iter().map(Message::bytes).sum();
-        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        messages
+        let (mut taken, mut taken_bytes) = (Vec::new(), 0);
+        let mut messages = self.messages.lock();
+        while taken_bytes < bytes
+            && let Some(message) = messages.pop_front()
+        {
+            taken_bytes += message.bytes();
+            taken.push(message);
+        }
+        if !messages.is_empty() {
+            self.calls.fetch_or(MESSAGES, Ordering::AcqRel);
+        }
+        drop(messages);
+        self.waiting_bytes.fetch_sub(taken_bytes, Ordering::Relaxed);
+        taken
     }
 
     /// Bytes of the messages that wait.
@@ -136,12 +146,26 @@ mod tests {
         mailbox.post(message(1));
         mailbox.post(message(2));
         assert_eq!(mailbox.poll(Waker::noop()), Call::Messages);
-        assert_eq!(mailbox.take(), [message(1), message(2)]);
+        assert_eq!(mailbox.take(1000), [message(1), message(2)]);
         assert_eq!(mailbox.poll(Waker::noop()), Call::None);
         assert_eq!(mailbox.waiting_bytes(), 0);
         mailbox.post(message(1));
         mailbox.kill();
         assert_eq!(mailbox.poll(Waker::noop()), Call::Killed);
+    }
+
+    #[test]
+    fn messages_that_were_not_taken_still_count() {
+        let mailbox = Mailbox::new(2000);
+        for bytes in [500, 400, 300] {
+            mailbox.post(message(bytes));
+        }
+        assert_eq!(mailbox.take(600), [message(500)]);
+        assert_eq!(mailbox.poll(Waker::noop()), Call::Messages);
+        mailbox.post(message(600));
+        assert_eq!(mailbox.poll(Waker::noop()), Call::Messages);
+        mailbox.post(message(600));
+        assert_eq!(mailbox.poll(Waker::noop()), Call::Overflow);
     }
 
     #[test]

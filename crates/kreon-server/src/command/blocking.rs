@@ -62,10 +62,10 @@ pub(super) async fn wait(
         }
     };
     let served = match time {
-        None => place.served().await,
+        None => Some(place.served().await?),
         Some(time) => match timeout(time, place.served()).await {
-            Ok(served) => served,
-            Err(_) => place.end().await,
+            Ok(served) => Some(served?),
+            Err(_) => place.end().await?,
         },
     };
     Ok(match served {

@@ -95,8 +95,7 @@ fn plan(
         stripes: Vec::new(),
         is_all: false,
     };
-    for watched in watching.keys() {
-        let (db, key) = &watched.key;
+    for (db, key) in watching.keys() {
         plan.stripes.push(keyspace.locks().stripe(*db, key));
     }
     for (command, args) in commands {
@@ -156,9 +155,7 @@ fn run_all(
         match run(&mut access, &args) {
             Ok(reply) => {
                 is_changed |= !access.is_unchanged();
-                let Effects { touched, lists } = access.apply()?;
-                effects.touched.extend(touched);
-                effects.lists.extend(lists);
+                effects.append(&mut access.apply()?);
                 replies.push(reply);
             }
             Err(Failure::Refused(error)) => replies.push(Reply::Error(error)),
@@ -171,9 +168,7 @@ fn run_all(
     let commit = || transaction.commit(Durability::Buffered);
     let (outcome, epoch) = keyspace.epochs().write(held.stripes(), commit);
     outcome?;
-    for key in &effects.touched {
-        keyspace.watched().touch(key);
-    }
+    effects.tell_watchers(keyspace);
     serving::tell(keyspace, held, &effects);
     Ok((replies, epoch))
 }

@@ -168,6 +168,10 @@ impl Scratch {
         held: H,
     ) {
         let Self { group, own } = self;
+        debug_assert!(
+            keyspace.locks().are_taken_alone(stripes),
+            "a pipeline runs without its locks"
+        );
         // A panic may have left some.
         group.clear();
         own.clear();
@@ -201,8 +205,6 @@ fn apply(keyspace: &Keyspace, group: &Changes, stripes: &Stripes) -> Result<Epoc
     let write = || group.apply(keyspace);
     let (outcome, epoch) = keyspace.epochs().write(stripes, write);
     outcome.map_err(|_| epoch)?;
-    for key in &group.effects().touched {
-        keyspace.watched().touch(key);
-    }
+    group.effects().tell_watchers(keyspace);
     Ok(epoch)
 }

@@ -140,7 +140,8 @@ fn scan_elements(
     };
     let mut span: Span = collection.elements(part);
     if let Some(place) = &options.place {
-        span.start = std::ops::Bound::Excluded(place.clone());
+        // The collection may be another one than at the call before.
+        span = span.behind(place);
     }
     span.limit = Some(options.count.saturating_add(1));
     let skip = ELEMENT_PREFIX_BYTES + part.len();

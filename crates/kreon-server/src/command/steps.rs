@@ -56,9 +56,7 @@ pub(super) fn apply(
     }
     let (effects, epoch) = keyspace.epochs().write(held.stripes(), || access.apply());
     let effects = effects?;
-    for key in &effects.touched {
-        keyspace.watched().touch(key);
-    }
+    effects.tell_watchers(keyspace);
     Ok((effects, epoch))
 }
 

@@ -130,11 +130,7 @@ fn check_mode(args: &[Bytes]) -> Result<(), Failure> {
 }
 
 fn flush(access: &mut Access<'_>, db: usize) -> Result<(), Failure> {
-    for key in access.keyspace().watched().watched() {
-        if key.0 == db && access.exists(db, &key.1)? {
-            access.touch(key);
-        }
-    }
+    access.touch_range(db, Bytes::new(), None)?;
     access.delete_range(db, vec![0], vec![u8::MAX]);
     Ok(())
 }
@@ -242,14 +238,8 @@ pub(super) fn delrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
         collections.push(Bytes::copy_from_slice(user_key(record)));
         true
     })?;
-    for key in access.keyspace().watched().watched() {
-        let is_within = key.0 == db
-            && range.start.is_none_or(|start| key.1 >= *start)
-            && range.end.is_none_or(|end| key.1 < *end);
-        if is_within && access.exists(db, &key.1)? {
-            access.touch(key);
-        }
-    }
+    let first = range.start.cloned().unwrap_or_default();
+    access.touch_range(db, first, range.end.cloned())?;
     for key in &collections {
         access.remove(db, key)?;
     }
@@ -259,11 +249,11 @@ pub(super) fn delrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 
 /// The keys behind `place` of one kind of record that begin with `prefix`.
 pub(super) fn behind(db: usize, kind: u8, prefix: &[u8], place: Option<&[u8]>) -> Span {
-    let mut span = keys_with(db, kind, prefix);
-    if let Some(place) = place {
-        span.start = Bound::Excluded(place.to_vec());
+    let span = keys_with(db, kind, prefix);
+    match place {
+        Some(place) => span.behind(place),
+        None => span,
     }
-    span
 }
 
 /// The error of a cursor that is none.

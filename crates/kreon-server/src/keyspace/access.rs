@@ -1,15 +1,17 @@
 //! The records of databases, as one command sees and changes them.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
 use kreon::{KEY_BYTES_MAX, Scan, Snapshot, Transaction, Value};
 
 use super::failure::Failure;
 use super::records::{COLLECTION, NAME_BYTES_MAX, STRING};
 use super::state::Keyspace;
-use super::watch::DbKey;
+use super::watch::{DbKey, Emptied};
 use super::writes::{Write, Writes};
 use crate::reply::CommandError;
 
@@ -245,6 +247,29 @@ impl<'a> Access<'a> {
         self.changes.effects.touch(key);
     }
 
+    /// Notes that all keys of a range change that are there. Keys that get watched from now on count as such: whether they are
+    /// there is not known, and who watches may have read them already.
+    pub(crate) fn touch_range(
+        &mut self,
+        db: usize,
+        start: Bytes,
+        end: Option<Bytes>,
+    ) -> Result<(), Failure> {
+        let mut emptied = Emptied {
+            db,
+            start,
+            end,
+            absent: HashSet::new(),
+        };
+        for key in self.keyspace.watched().watched() {
+            if emptied.has(&key) && !self.exists(db, &key.1)? {
+                emptied.absent.insert(key.1);
+            }
+        }
+        self.changes.effects.emptied.push(emptied);
+        Ok(())
+    }
+
     /// Notes that the list at `key` got elements.
     pub(crate) fn grow_list(&mut self, key: DbKey) {
         self.changes.effects.lists.push(key);
@@ -254,7 +279,7 @@ impl<'a> Access<'a> {
     pub(crate) fn apply(self) -> Result<Effects, Failure> {
         let Changes { writes, effects } = self.changes;
         match self.source {
-            Source::Within(transaction) => writes.apply_within(self.keyspace, transaction)?,
+            Source::Within(transaction) => writes.add_to(self.keyspace, transaction)?,
             _ => writes.apply(self.keyspace)?,
         }
         Ok(effects)
@@ -289,18 +314,13 @@ impl Changes {
     /// Moves the changes of another command behind these.
     pub(crate) fn append(&mut self, others: &mut Self) {
         self.writes.append(&mut others.writes);
-        let Effects { touched, lists } = &mut others.effects;
-        for key in touched.drain(..) {
-            self.effects.touch(key);
-        }
-        self.effects.lists.append(lists);
+        self.effects.append(&mut others.effects);
     }
 
     /// Forgets them, and keeps some of their memory.
     pub(crate) fn clear(&mut self) {
         self.writes.clear();
-        self.effects.touched.clear();
-        self.effects.lists.clear();
+        self.effects.clear();
     }
 
     /// Applies them at once.
@@ -315,7 +335,8 @@ impl Changes {
 /// What others are told of a command that was applied.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    pub touched: Vec<DbKey>,
+    touched: Vec<DbKey>,
+    emptied: Vec<Emptied>,
     /// Lists that got elements.
     pub lists: Vec<DbKey>,
 }
@@ -324,6 +345,36 @@ impl Effects {
     fn touch(&mut self, key: DbKey) {
         if self.touched.last() != Some(&key) {
             self.touched.push(key);
+        }
+    }
+
+    /// Moves the effects of another command behind these.
+    pub(crate) fn append(&mut self, others: &mut Self) {
+        let Self {
+            touched,
+            emptied,
+            lists,
+        } = others;
+        for key in touched.drain(..) {
+            self.touch(key);
+        }
+        self.emptied.append(emptied);
+        self.lists.append(lists);
+    }
+
+    fn clear(&mut self) {
+        self.touched.clear();
+        self.emptied.clear();
+        self.lists.clear();
+    }
+
+    /// Tells those who watch keys that these have changed; called after the change, with their locks.
+    pub(crate) fn tell_watchers(&self, keyspace: &Keyspace) {
+        for key in &self.touched {
+            keyspace.watched().touch(key);
+        }
+        for emptied in &self.emptied {
+            keyspace.watched().touch_emptied(emptied);
         }
     }
 }
@@ -342,6 +393,16 @@ fn at_once(
 }
 
 impl Span {
+    /// Those behind `place`. A place in front of the span, where a cursor of another one may stand, changes nothing.
+    pub(crate) fn behind(mut self, place: &[u8]) -> Self {
+        if let Bound::Included(start) = &self.start
+            && place >= &start[..]
+        {
+            self.start = Bound::Excluded(place.to_vec());
+        }
+        self
+    }
+
     /// All records whose keys begin with `prefix`.
     pub(crate) fn prefix(db: usize, prefix: &[u8]) -> Self {
         Self {

@@ -22,7 +22,7 @@ const LOOK_MAX: usize = 1024;
 
 /// A collection whose time has come.
 #[derive(Debug)]
-struct Expired {
+pub(crate) struct Expired {
     db: usize,
     key: Bytes,
     deadline_ms: u64,
@@ -70,6 +70,15 @@ impl Keyspace {
         let found = spawn_blocking(move || keyspace.expired()).await;
         let found = found.map_err(|error| kreon::Error::invalid(error.to_string()))??;
         let count = found.len();
+        self.reclaim_all(found).await?;
+        Ok(count)
+    }
+
+    /// Deletes what is left of collections that had expired when they were found.
+    ///
+    /// # Errors
+    /// As a read or a write of the store.
+    pub(crate) async fn reclaim_all(self: &Arc<Self>, found: Vec<Expired>) -> kreon::Result<()> {
         for expired in found {
             let stripe = self.locks().stripe(expired.db, &expired.key);
             let held = self.locks().alone(Stripes::One(stripe)).await;
@@ -83,10 +92,14 @@ impl Keyspace {
             done.await
                 .map_err(|error| kreon::Error::invalid(error.to_string()))??;
         }
-        Ok(count)
+        Ok(())
     }
 
-    fn expired(&self) -> kreon::Result<Vec<Expired>> {
+    /// Collections whose deadline has passed; at most [`LOOK_MAX`] of each database.
+    ///
+    /// # Errors
+    /// As a scan of the store.
+    pub(crate) fn expired(&self) -> kreon::Result<Vec<Expired>> {
         let mut found = Vec::new();
         let now_ms = self.now_ms();
         for db in 0..self.databases() {
@@ -121,6 +134,12 @@ impl Keyspace {
             return Ok(());
         };
         let region = &database.region;
+        let marker = expiry_key(*deadline_ms, *id);
+        // A transaction that read before the deadline may have renamed it since it was found: then the lock that is held is not
+        // that of its key.
+        if region.get(&marker)?.as_deref() != Some(&key[..]) {
+            return Ok(());
+        }
         let head_key = record_key(COLLECTION, key);
         let head = region.get(&head_key)?.and_then(|head| Head::decode(&head));
         let own = head.filter(|head| head.id == *id);
@@ -141,7 +160,7 @@ impl Keyspace {
                 }
             }
         }
-        batch.delete(region, expiry_key(*deadline_ms, *id));
+        batch.delete(region, marker);
         self.store().write(batch, Durability::Buffered)
     }
 }

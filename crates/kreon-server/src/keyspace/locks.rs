@@ -136,6 +136,14 @@ impl Locks {
         Some(held)
     }
 
+    /// Whether each of `stripes` is taken by a writer.
+    pub(crate) fn are_taken_alone(&self, stripes: &Stripes) -> bool {
+        let mut semaphores = stripes
+            .iter()
+            .filter_map(|stripe| self.stripes.get(usize::from(stripe)));
+        semaphores.all(|semaphore| semaphore.available_permits() == 0)
+    }
+
     fn none(self: &Arc<Self>, stripes: Stripes, permits: u32) -> Held {
         Held {
             locks: Arc::clone(self),

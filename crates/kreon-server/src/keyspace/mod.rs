@@ -12,6 +12,7 @@ mod locks;
 mod random;
 mod records;
 mod state;
+mod target;
 mod waiters;
 mod watch;
 mod writes;

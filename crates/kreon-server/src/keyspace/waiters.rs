@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::durable::Epoch;
 use super::watch::DbKey;
+use crate::reply::CommandError;
 
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,17 +128,25 @@ impl Claim {
 }
 
 impl Waiting {
-    /// Completes when the waiter was served; `None` if whoever claimed it failed.
-    pub(crate) async fn served(&mut self) -> Option<Served> {
-        (&mut self.receiver).await.ok()
+    /// Completes when the waiter was served.
+    ///
+    /// # Errors
+    /// Whoever claimed it has failed: see the log.
+    pub(crate) async fn served(&mut self) -> Result<Served, CommandError> {
+        let failed =
+            CommandError::new("ERR the element could not be taken, see the log of the server");
+        (&mut self.receiver).await.map_err(|_| failed)
     }
 
-    /// The end of the wait: nobody can claim it any more. Completes at once, unless it was claimed before.
-    pub(crate) async fn end(mut self) -> Option<Served> {
+    /// The end of the wait: nobody can claim it any more. Completes at once, with nothing, unless it was claimed before.
+    ///
+    /// # Errors
+    /// As [`served`](Self::served).
+    pub(crate) async fn end(mut self) -> Result<Option<Served>, CommandError> {
         let was_claimed = self.waiter.sender.lock().take().is_none();
         match was_claimed {
-            true => self.served().await,
-            false => None,
+            true => self.served().await.map(Some),
+            false => Ok(None),
         }
     }
 }
@@ -189,11 +198,16 @@ mod tests {
             epoch: Epoch::default(),
         });
         let served = runtime.block_on(second.end()).unwrap();
+        let served = served.unwrap();
         assert_eq!(served.element, b"2", "a timeout takes what is on the way");
         drop(first);
         assert!(waiters.is_empty() && waiters.claim(&key("a")).is_none());
         let third = waiters.wait(vec![key("a")], End::Left);
-        assert!(runtime.block_on(third.end()).is_none());
+        assert!(runtime.block_on(third.end()).unwrap().is_none());
         assert!(waiters.is_empty());
+        let mut fourth = waiters.wait(vec![key("a")], End::Left);
+        drop(waiters.claim(&key("a")).unwrap());
+        let failed = runtime.block_on(fourth.served());
+        assert!(failed.is_err(), "its element was not taken: {failed:?}");
     }
 }

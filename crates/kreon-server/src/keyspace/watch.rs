@@ -1,6 +1,6 @@
 //! Watched keys: which connections are told of a change.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
@@ -9,6 +9,25 @@ use parking_lot::Mutex;
 
 /// A key of a database.
 pub(crate) type DbKey = (usize, Bytes);
+
+/// A range of keys that a command deletes.
+#[derive(Clone, Debug)]
+pub(crate) struct Emptied {
+    pub db: usize,
+    pub start: Bytes,
+    /// Not part of it; `None`: it has no end.
+    pub end: Option<Bytes>,
+    /// Watched keys of the range that were not there before: nothing changes for them.
+    pub absent: HashSet<Bytes>,
+}
+
+impl Emptied {
+    /// Whether `key` is in the range.
+    pub(crate) fn has(&self, key: &DbKey) -> bool {
+        let is_before_end = self.end.as_ref().is_none_or(|end| key.1 < *end);
+        key.0 == self.db && key.1 >= self.start && is_before_end
+    }
+}
 
 /// Who watches which keys.
 #[derive(Debug, Default)]
@@ -23,15 +42,10 @@ pub(crate) struct WatchTable {
 pub(crate) struct Watching {
     table: Option<Arc<WatchTable>>,
     is_touched: Arc<AtomicBool>,
-    keys: Vec<Watched>,
-}
-
-/// A watched key.
-#[derive(Clone, Debug)]
-pub(crate) struct Watched {
-    pub key: DbKey,
-    /// When it would end, if it existed when the watch began; in milliseconds since 1970.
-    pub deadline_ms: Option<u64>,
+    /// When each would end, if it existed when the watch began; in milliseconds since 1970.
+    keys: HashMap<DbKey, Option<u64>>,
+    /// What the keys take in memory, about.
+    bytes: usize,
 }
 
 impl WatchTable {
@@ -74,31 +88,52 @@ impl WatchTable {
             false => self.keys.lock().keys().cloned().collect(),
         }
     }
+
+    /// Tells those who watch keys of `emptied` that these are gone; called after the change, with all locks.
+    pub(crate) fn touch_emptied(&self, emptied: &Emptied) {
+        if self.is_empty() {
+            return;
+        }
+        for (key, flags) in &*self.keys.lock() {
+            if emptied.has(key) && !emptied.absent.contains(&key.1) {
+                flags.iter().for_each(|flag| flag.store(true, SeqCst));
+            }
+        }
+    }
 }
 
 impl Watching {
     /// Watches `key` from now on. A key that is watched already stays so.
     pub(crate) fn add(&mut self, table: &Arc<WatchTable>, key: DbKey) {
-        if self.keys.iter().any(|watched| watched.key == key) {
+        if self.keys.contains_key(&key) {
             return;
         }
         table.add(key.clone(), &self.is_touched);
         self.table = Some(Arc::clone(table));
-        self.keys.push(Watched {
-            key,
-            deadline_ms: None,
-        });
+        self.bytes += Self::bytes_of(&key.1);
+        self.keys.insert(key, None);
+    }
+
+    /// What a watched key takes in memory, about: entries of the connection and of the table.
+    pub(crate) fn bytes_of(key: &Bytes) -> usize {
+        const ENTRIES_BYTES: usize = 192;
+        key.len() + ENTRIES_BYTES
+    }
+
+    /// What all of them take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Notes when a watched key ends.
     pub(crate) fn ends(&mut self, key: &DbKey, deadline_ms: Option<u64>) {
-        if let Some(watched) = self.keys.iter_mut().find(|watched| watched.key == *key) {
-            watched.deadline_ms = deadline_ms;
+        if let Some(watched_ms) = self.keys.get_mut(key) {
+            *watched_ms = deadline_ms;
         }
     }
 
-    pub(crate) fn keys(&self) -> &[Watched] {
-        &self.keys
+    pub(crate) fn keys(&self) -> impl ExactSizeIterator<Item = &DbKey> {
+        self.keys.keys()
     }
 
     /// Whether no key is watched.
@@ -108,16 +143,16 @@ impl Watching {
 
     /// Whether a watched key was changed, or has ended by `now_ms`. Certain only with the locks of the keys.
     pub(crate) fn is_broken(&self, now_ms: u64) -> bool {
-        let has_ended = |watched: &Watched| watched.deadline_ms.is_some_and(|end| end <= now_ms);
-        self.is_touched.load(SeqCst) || self.keys.iter().any(has_ended)
+        let has_ended = |deadline_ms: &Option<u64>| deadline_ms.is_some_and(|end| end <= now_ms);
+        self.is_touched.load(SeqCst) || self.keys.values().any(has_ended)
     }
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
         if let Some(table) = &self.table {
-            for watched in &self.keys {
-                table.remove(&watched.key, &self.is_touched);
+            for key in self.keys.keys() {
+                table.remove(key, &self.is_touched);
             }
         }
     }

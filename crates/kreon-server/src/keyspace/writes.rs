@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::mem;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kreon::{Durability, Transaction, WriteBatch};
+use kreon::{Durability, WriteBatch};
 
 use super::failure::Failure;
 use super::state::Keyspace;
+use super::target::Target;
 
 /// So many writes are searched one by one.
 const SEARCHED_MAX: usize = 16;
@@ -102,6 +104,9 @@ impl Writes {
 
     /// Moves the writes of another command behind these.
     pub(crate) fn append(&mut self, others: &mut Self) {
+        if self.list.is_empty() {
+            return mem::swap(self, others);
+        }
         for write in others.list.drain(..) {
             self.add(write);
         }
@@ -176,45 +181,21 @@ impl Writes {
                 Ok(region.put_with(key, value, Durability::Buffered)?)
             }
             _ => {
-                let batch = self.batch(keyspace)?;
+                let mut batch = WriteBatch::new();
+                self.add_to(keyspace, &mut batch)?;
                 Ok(keyspace.store().write(batch, Durability::Buffered)?)
             }
         }
     }
 
-    fn batch(&self, keyspace: &Keyspace) -> Result<WriteBatch, Failure> {
-        let mut batch = WriteBatch::new();
-        for write in &self.list {
-            match write {
-                Write::Put {
-                    db,
-                    key,
-                    value,
-                    deadline_ms,
-                } => {
-                    let region = &keyspace.database(*db)?.region;
-                    match deadline_ms {
-                        None => batch.put(region, key, value),
-                        Some(ms) => batch.put_until(region, key, value, moment(*ms)),
-                    }
-                }
-                Write::Delete { db, key } => batch.delete(&keyspace.database(*db)?.region, key),
-                Write::DeleteRange { db, start, end } => {
-                    batch.delete_range(&keyspace.database(*db)?.region, start..end)?;
-                }
-            }
-        }
-        Ok(batch)
-    }
-
-    /// Adds them to what `transaction` is to write.
+    /// Adds them to what `target` is to write.
     ///
     /// # Errors
-    /// As [`Transaction::put`].
-    pub(crate) fn apply_within(
+    /// As those of `target`.
+    pub(super) fn add_to(
         &self,
         keyspace: &Keyspace,
-        transaction: &mut Transaction,
+        target: &mut impl Target,
     ) -> Result<(), Failure> {
         for write in &self.list {
             match write {
@@ -225,16 +206,13 @@ impl Writes {
                     deadline_ms,
                 } => {
                     let region = &keyspace.database(*db)?.region;
-                    match deadline_ms {
-                        None => transaction.put(region, key, value)?,
-                        Some(ms) => transaction.put_until(region, key, value, moment(*ms))?,
-                    }
+                    target.put(region, key, value, deadline_ms.map(moment))?;
                 }
                 Write::Delete { db, key } => {
-                    transaction.delete(&keyspace.database(*db)?.region, key)?;
+                    target.delete(&keyspace.database(*db)?.region, key)?;
                 }
                 Write::DeleteRange { db, start, end } => {
-                    transaction.delete_range(&keyspace.database(*db)?.region, start..end)?;
+                    target.delete_range(&keyspace.database(*db)?.region, start, end)?;
                 }
             }
         }

@@ -39,12 +39,24 @@ impl Connection {
                 id: 0,
                 at_s: unix_s(),
                 took,
-                args: args.to_vec(),
+                args: match command.flags.has(Flags::NO_AUTH) {
+                    true => without_passwords(args),
+                    false => args.to_vec(),
+                },
                 address: self.entry.address.clone(),
                 name: self.entry.name.lock().clone(),
             });
         }
     }
+}
+
+/// Nothing but the name of `AUTH` and `HELLO`.
+fn without_passwords(args: &[Bytes]) -> Vec<Bytes> {
+    let mut shown = vec![Bytes::from_static(b"(redacted)"); args.len()];
+    if let (Some(to), Some(name)) = (shown.first_mut(), args.first()) {
+        to.clone_from(name);
+    }
+    shown
 }
 
 /// The time since `begun`, which becomes now.

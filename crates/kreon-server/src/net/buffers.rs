@@ -14,6 +14,8 @@ pub(super) const KEPT_BYTES_MAX: usize = 64 << 10;
 /// Spare ones of a kind.
 const SPARE_MAX: usize = 64;
 
+/// Arguments that memory is kept for.
+pub(super) const ARGS_KEPT_MAX: usize = 1024;
 /// Spare lists of arguments: those of a long pipeline.
 const SPARE_ARGS_MAX: usize = 256;
 
@@ -78,6 +80,7 @@ impl Buffers {
     /// Takes back one whose request was answered.
     pub(super) fn put_args(&self, mut args: Vec<Bytes>) {
         args.clear();
+        args.shrink_to(ARGS_KEPT_MAX);
         let mut spare = self.args.borrow_mut();
         if spare.len() < SPARE_ARGS_MAX {
             spare.push(args);

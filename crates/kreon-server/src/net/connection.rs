@@ -103,7 +103,8 @@ impl Connection {
         self.entry
             .output_bytes
             .store(self.output.len(), Ordering::Relaxed);
-        match self.share.hold(input + output + self.session.kept_bytes()) {
+        let kept = self.parser.held_bytes() + self.session.kept_bytes();
+        match self.share.hold(input + output + kept) {
             true => Ok(()),
             false => Err(End::Memory("the buffers of all connections are full")),
         }

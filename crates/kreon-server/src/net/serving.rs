@@ -8,12 +8,16 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::arrival::Arrival;
+use super::buffers::ARGS_KEPT_MAX;
 use super::connection::{Connection, End, Event};
 use super::worker::Worker;
 use crate::clients::{ClientEntry, ClientKind};
 use crate::resp::encode;
 use crate::session::push_of;
 use crate::shared::Shared;
+
+/// Messages of so many bytes are sent together.
+const DELIVERED_BYTES: usize = 64 << 10;
 
 async fn serve(worker: Rc<Worker>, arrival: Arrival) {
     let Arrival {
@@ -50,15 +54,17 @@ impl Connection {
             let buffers = &self.worker.buffers;
             buffers.put_output(mem::take(&mut self.output));
             buffers.put_pipeline(mem::take(&mut self.pipeline));
-            if let Err(end) = done {
+            self.args.shrink_to(ARGS_KEPT_MAX);
+            // What a transaction took, and what replies have given back, counts from now on.
+            if let Err(end) = done.and_then(|()| self.hold()) {
                 return end;
             }
         }
     }
 
-    /// Sends the messages that wait.
+    /// Sends the oldest messages that wait. The others count as waiting until the client has taken these.
     async fn deliver(&mut self) -> Result<(), End> {
-        for message in self.entry.mailbox.take() {
+        for message in self.entry.mailbox.take(DELIVERED_BYTES) {
             encode(&push_of(message), self.session.version, &mut self.output);
             self.flush_some().await?;
         }

@@ -88,6 +88,10 @@ impl Connection {
             for reply in iter::once(reply).chain(more) {
                 self.reply(&reply);
                 self.note(command, took, matches!(reply, Reply::Error(_)));
+                drop(reply);
+                if self.flush_some().await? {
+                    *begun = Instant::now();
+                }
             }
             // Unless the next request is there already.
             if self.ahead.is_none() {

@@ -148,12 +148,12 @@ mod tests {
         assert_eq!(channels.publish(&news, &payload), 2);
         let patterns: Vec<_> = one
             .mailbox
-            .take()
+            .take(1000)
             .into_iter()
             .map(|message| message.pattern)
             .collect();
         assert_eq!(patterns, [None, Some(pattern.clone())]);
-        assert!(two.mailbox.take().is_empty());
+        assert!(two.mailbox.take(1000).is_empty());
         channels.unsubscribe(&news, 1);
         channels.unsubscribe_pattern(&pattern, 1);
         assert_eq!(channels.publish(&news, &payload), 0);

@@ -7,6 +7,9 @@ use super::inline;
 /// A line with a count or a length, and a request of one line, have at most so many bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 
+/// Arguments that memory is kept for between requests.
+const PLACES_KEPT_MAX: usize = 1024;
+
 /// What a request may be; checked before memory is taken for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestLimits {
@@ -114,6 +117,11 @@ impl Parser {
         }
     }
 
+    /// Bytes that it holds beside the input.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Place>()
+    }
+
     /// From now on these hold.
     pub(crate) fn set_limits(&mut self, limits: RequestLimits) {
         self.limits = limits;
@@ -157,6 +165,7 @@ impl Parser {
         let request = input.split_to(self.at.min(input.len())).freeze();
         let args_of = self.places.drain(..);
         args.extend(args_of.map(|place| request.slice(place.start..place.start + place.bytes)));
+        self.places.shrink_to(PLACES_KEPT_MAX);
         self.at = 0;
         self.args_left = None;
     }

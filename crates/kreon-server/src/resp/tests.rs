@@ -127,6 +127,20 @@ fn a_request_of_many_arguments_is_bounded_as_a_whole() {
 }
 
 #[test]
+fn memory_of_a_request_of_many_arguments_is_not_kept() {
+    let mut parser = Parser::new(LIMITS);
+    let mut input = BytesMut::from(&b"*100000\r\n"[..]);
+    input.extend_from_slice(&b"$0\r\n\r\n".repeat(99_999));
+    let parsed = parser.next(&mut input, &mut Vec::new()).unwrap();
+    assert_eq!(parsed, Parsed::Incomplete { missing_bytes: 1 });
+    assert!(parser.held_bytes() >= 99_999 * 16);
+    input.extend_from_slice(b"$0\r\n\r\n");
+    let parsed = parser.next(&mut input, &mut Vec::new()).unwrap();
+    assert_eq!(parsed, Parsed::Request);
+    assert!(parser.held_bytes() < 64 << 10, "{}", parser.held_bytes());
+}
+
+#[test]
 fn who_gave_no_password_may_send_little() {
     let parse = |text: &[u8]| parse_pieces([text].into_iter(), RequestLimits::UNAUTHENTICATED);
     assert_eq!(parse(b"*11\r\n"), Err(Violation::UnauthenticatedArgs));

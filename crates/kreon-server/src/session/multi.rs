@@ -45,14 +45,17 @@ pub(super) async fn watch(session: &mut Session, args: &[Bytes]) -> Reply {
     // Copies: a slice would keep the buffer that it was received in.
     let keys = args.iter().skip(1).map(|key| Bytes::copy_from_slice(key));
     let keys: Vec<Bytes> = keys.collect();
+    let bytes = session.watching.bytes() + keys.iter().map(Watching::bytes_of).sum::<usize>();
+    if bytes > session.shared.settings.limits.request_bytes_max {
+        return Reply::Error(CommandError::new("ERR too many watched keys"));
+    }
     let keyspace = &session.shared.keyspace;
     let watch = keyspace.watch(&session.client, &mut session.watching, &keys);
-    match watch.await {
-        Ok(()) => {
-            let watched = &session.entry.watched;
-            watched.fetch_add(keys.len(), Ordering::Relaxed);
-            Reply::Ok
-        }
+    let outcome = watch.await;
+    let count = session.watching.keys().len();
+    session.entry.watched.store(count, Ordering::Relaxed);
+    match outcome {
+        Ok(()) => Reply::Ok,
         Err(error) => Reply::Error(error),
     }
 }

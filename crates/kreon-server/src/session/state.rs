@@ -64,9 +64,10 @@ impl Session {
         self.transaction.is_some()
     }
 
-    /// Bytes that it keeps beyond a turn: the commands of its transaction.
+    /// Bytes that it keeps beyond a turn: the commands of its transaction, what it watches and what it subscribed to.
     pub(crate) fn kept_bytes(&self) -> usize {
-        self.transaction.as_ref().map_or(0, Transaction::bytes)
+        let queued = self.transaction.as_ref().map_or(0, Transaction::bytes);
+        queued + self.watching.bytes() + self.subscriptions.bytes()
     }
 
     /// The command that a request means, if it may be run now.

@@ -17,12 +17,20 @@ pub(super) struct Subscriptions {
     entry: Arc<ClientEntry>,
     channels: BTreeSet<Bytes>,
     patterns: BTreeSet<Bytes>,
+    /// What all of them take in memory, about.
+    bytes: usize,
 }
 
 type Replies = Result<Vec<Reply>, CommandError>;
 
-/// Bytes of all names that one connection may subscribe to.
-const NAMES_BYTES_MAX: usize = 64 << 20;
+/// Bytes in memory of all that one connection may subscribe to.
+const BYTES_MAX: usize = 64 << 20;
+
+/// What a subscription takes in memory, about: entries of the connection and of the channel.
+fn bytes_of(name: &Bytes) -> usize {
+    const ENTRIES_BYTES: usize = 256;
+    name.len() + ENTRIES_BYTES
+}
 
 impl Subscriptions {
     /// None yet, of the connection `entry`.
@@ -32,7 +40,13 @@ impl Subscriptions {
             entry: Arc::clone(entry),
             channels: BTreeSet::new(),
             patterns: BTreeSet::new(),
+            bytes: 0,
         }
+    }
+
+    /// What all of them take in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,27 +60,33 @@ impl Subscriptions {
     pub(super) fn subscribe(&mut self, args: &[Bytes]) -> Replies {
         self.add(args, "subscribe", |mine, name| {
             mine.shared.channels.subscribe(name, &mine.entry);
-            mine.channels.insert(name.clone());
+            mine.channels.insert(name.clone())
         })
     }
 
     pub(super) fn subscribe_patterns(&mut self, args: &[Bytes]) -> Replies {
         self.add(args, "psubscribe", |mine, name| {
             mine.shared.channels.subscribe_pattern(name, &mine.entry);
-            mine.patterns.insert(name.clone());
+            mine.patterns.insert(name.clone())
         })
     }
 
-    fn add(&mut self, args: &[Bytes], kind: &'static str, one: fn(&mut Self, &Bytes)) -> Replies {
+    /// `one` says whether it is new.
+    fn add(
+        &mut self,
+        args: &[Bytes],
+        kind: &'static str,
+        one: fn(&mut Self, &Bytes) -> bool,
+    ) -> Replies {
         let names = args.get(1..).unwrap_or_default();
-        let held = self.channels.iter().chain(&self.patterns).map(Bytes::len);
-        let bytes = held.sum::<usize>() + names.iter().map(Bytes::len).sum::<usize>();
-        if bytes > NAMES_BYTES_MAX {
+        if self.bytes + names.iter().map(bytes_of).sum::<usize>() > BYTES_MAX {
             return Err(CommandError::new("ERR too many subscriptions"));
         }
         let mut replies = Vec::with_capacity(names.len());
         for name in names {
-            one(self, &Bytes::copy_from_slice(name));
+            if one(self, &Bytes::copy_from_slice(name)) {
+                self.bytes += bytes_of(name);
+            }
             replies.push(told(kind, Some(name.clone()), self.len()));
         }
         self.show();
@@ -76,35 +96,41 @@ impl Subscriptions {
     pub(super) fn unsubscribe(&mut self, args: &[Bytes]) -> Vec<Reply> {
         let all: Vec<Bytes> = self.channels.iter().cloned().collect();
         self.remove(args, all, "unsubscribe", |mine, name| {
-            if mine.channels.remove(name) {
+            let was_there = mine.channels.remove(name);
+            if was_there {
                 mine.shared.channels.unsubscribe(name, mine.entry.id);
             }
+            was_there
         })
     }
 
     pub(super) fn unsubscribe_patterns(&mut self, args: &[Bytes]) -> Vec<Reply> {
         let all: Vec<Bytes> = self.patterns.iter().cloned().collect();
         self.remove(args, all, "punsubscribe", |mine, name| {
-            if mine.patterns.remove(name) {
+            let was_there = mine.patterns.remove(name);
+            if was_there {
                 let id = mine.entry.id;
                 mine.shared.channels.unsubscribe_pattern(name, id);
             }
+            was_there
         })
     }
 
-    /// Those that are named, or all.
+    /// Those that are named, or all. `one` says whether it was there.
     fn remove(
         &mut self,
         args: &[Bytes],
         all: Vec<Bytes>,
         kind: &'static str,
-        one: fn(&mut Self, &Bytes),
+        one: fn(&mut Self, &Bytes) -> bool,
     ) -> Vec<Reply> {
         let named = args.get(1..).unwrap_or_default();
         let names = if named.is_empty() { &all } else { named };
         let mut replies = Vec::with_capacity(names.len().max(1));
         for name in names {
-            one(self, name);
+            if one(self, name) {
+                self.bytes -= bytes_of(name);
+            }
             replies.push(told(kind, Some(name.clone()), self.len()));
         }
         if names.is_empty() {

@@ -52,8 +52,9 @@ impl Transaction {
             return Reply::Error(CommandError::new("ERR the transaction is too large"));
         }
         self.bytes += bytes;
-        let kept = args.drain(..).map(unpinned).collect();
-        self.queued.push((command, kept));
+        // Copies: a slice would keep the whole buffer that it was received in, which may be far longer.
+        let kept = args.drain(..).map(|arg| Bytes::copy_from_slice(&arg));
+        self.queued.push((command, kept.collect()));
         Reply::Simple("QUEUED")
     }
 
@@ -68,14 +69,5 @@ impl Transaction {
                 "EXECABORT Transaction discarded because of previous errors.",
             )),
         }
-    }
-}
-
-/// A copy of a short argument: as a slice it would keep the whole buffer that it was received in.
-fn unpinned(arg: Bytes) -> Bytes {
-    const COPIED_BYTES_MAX: usize = 16 << 10;
-    match arg.len() <= COPIED_BYTES_MAX {
-        true => Bytes::copy_from_slice(&arg),
-        false => arg,
     }
 }

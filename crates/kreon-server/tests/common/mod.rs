@@ -32,6 +32,17 @@ impl Running {
         Self::with(|_| ())
     }
 
+    /// Ends it in order, and starts it again on its store with other settings.
+    pub fn restart(self, change: impl FnOnce(&mut Settings)) -> Self {
+        let path = self.store_path();
+        let Self { server, folder } = self;
+        server.end().unwrap();
+        let mut settings = settings();
+        change(&mut settings);
+        let server = start(&path, settings);
+        Self { server, folder }
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.server.addresses()[0]
     }

@@ -265,6 +265,43 @@ fn scan_shows_each_key_once() {
 }
 
 #[test]
+fn cursor_of_another_scan_shows_nothing_that_is_not_asked_for() {
+    let fixture = Fixture::new();
+    for number in 10..30 {
+        fixture.ask(&format!("SADD first m{number}"));
+        fixture.ask(&format!("SADD second n{number}"));
+    }
+    fixture.ask("SADD third x y");
+    fixture.ask("SET text 1");
+    let cursor_of = |line: &str| {
+        let reply = fixture.ask(line);
+        reply[1..].split(' ').next().unwrap().to_owned()
+    };
+    let cursor = cursor_of("SSCAN first 0 COUNT 5");
+    assert_eq!(
+        fixture.ask(&format!("SSCAN third {cursor} COUNT 100")),
+        "[0 [x y]]"
+    );
+    assert_eq!(
+        fixture.ask(&format!("SCAN {cursor} COUNT 100")),
+        "[0 [text]]"
+    );
+    let cursor = cursor_of("SSCAN third 0 COUNT 1");
+    assert_eq!(
+        fixture.ask(&format!("SSCAN first {cursor} COUNT 100")),
+        "[0 []]"
+    );
+    // The set was replaced by another one between the calls.
+    let cursor = cursor_of("SSCAN first 0 COUNT 5");
+    fixture.ask("DEL first");
+    fixture.ask("SADD first z");
+    assert_eq!(
+        fixture.ask(&format!("SSCAN first {cursor} COUNT 100")),
+        "[0 [z]]"
+    );
+}
+
+#[test]
 fn chosen_elements_are_distinct_or_repeated() {
     let fixture = Fixture::new();
     let members: Vec<String> = (0..5000).map(|number| format!("m{number}")).collect();

@@ -1,7 +1,8 @@
 //! Keys that end.
 
-use super::{Fixture, START_MS};
-use crate::keyspace::{COLLECTION, EXPIRY, STRING};
+use super::{Fixture, START_MS, parse};
+use crate::command::keys::{persist, rename};
+use crate::keyspace::{Access, COLLECTION, EXPIRY, STRING, Source};
 
 #[test]
 fn keys_end_at_their_deadline() {
@@ -110,6 +111,25 @@ fn space_of_expired_collections_is_taken_back() {
     );
     assert_eq!(ask("HGETALL again"), "[g w]");
     assert_eq!(reclaim(), 0);
+}
+
+#[test]
+fn space_of_a_collection_that_got_away_before_its_deadline_is_not_taken() {
+    let fixture = Fixture::new();
+    fixture.ask("RPUSH a x y");
+    fixture.ask("PEXPIRE a 100");
+    // A transaction reads before the deadline, and is applied after it.
+    let mut access = Access::new(&fixture.keyspace, 0, Source::Memory);
+    rename(&mut access, &parse(&[b"RENAME", b"a", b"b"]).1).unwrap();
+    persist(&mut access, &parse(&[b"PERSIST", b"b"]).1).unwrap();
+    fixture.pass(101);
+    let found = fixture.keyspace.expired().unwrap();
+    assert_eq!(found.len(), 1);
+    access.apply().unwrap();
+    let reclaimed = fixture.keyspace.reclaim_all(found);
+    fixture.runtime.block_on(reclaimed).unwrap();
+    assert_eq!(fixture.ask("LRANGE b 0 -1"), "[x y]");
+    assert_eq!((fixture.records(b'e'), fixture.records(EXPIRY)), (2, 0));
 }
 
 #[test]

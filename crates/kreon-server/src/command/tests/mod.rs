@@ -1,5 +1,6 @@
 //! Tests of commands on data, on a store of their own.
 
+mod combined;
 mod crashes;
 mod edges;
 mod expiry;

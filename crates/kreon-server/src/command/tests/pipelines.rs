@@ -5,7 +5,8 @@ use std::sync::Arc;
 use kreon_sim::{SimDevice, SimOptions};
 use tokio::task::LocalSet;
 
-use super::{Client, Combiner, Fixture, pipeline, show};
+use super::{Client, Combiner, Fixture, parse, pipeline, show};
+use crate::command::pipeline::{Pipeline, Scratch};
 use crate::keyspace::{Stripes, SyncGroup};
 use crate::settings::Persistence;
 
@@ -69,6 +70,79 @@ fn command_that_fails_leaves_nothing_and_takes_no_other_along() {
     );
     assert_eq!(fixture.ask("MGET a b text"), "[1 2 abc]");
     assert_eq!(fixture.ask("ZRANGE z 0 -1 WITHSCORES"), "[m 2 n inf]");
+}
+
+/// Runs pipelines as those that wait for the same locks.
+fn run_together(fixture: &Fixture, pipelines: &mut [Pipeline]) {
+    let held = fixture.keyspace.locks().try_alone(Stripes::All).unwrap();
+    Scratch::default().run_all(&fixture.keyspace, pipelines, &Stripes::All, held);
+}
+
+#[test]
+fn refused_command_leaves_nothing_of_what_it_wrote_before_it_failed() {
+    let fixture = Fixture::new();
+    let long = "x".repeat(70_000);
+    let mut together = Pipeline::default();
+    for line in ["SET a 1", &format!("MSET b 1 {long} 1"), "SET c 1"] {
+        let (command, args) = parse(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        together.push(0, command, args);
+    }
+    let watching = fixture.watch(&["b"]);
+    run_together(&fixture, std::slice::from_mut(&mut together));
+    let replies: Vec<_> = together
+        .take_done()
+        .0
+        .map(|(_, reply)| show(&reply))
+        .collect();
+    assert_eq!((&*replies[0], &*replies[2]), ("OK", "OK"));
+    assert!(replies[1].starts_with("ERR key, field or member is longer"));
+    assert_eq!(fixture.ask("MGET a b c"), "[1 nil 1]");
+    assert_eq!(fixture.exec(&["SET done 1"], &watching), "[OK]");
+}
+
+#[test]
+fn command_that_is_to_run_alone_leaves_nothing_to_those_behind_it() {
+    let fixture = Fixture::new();
+    fixture.ask("RPUSH from x y");
+    fixture.ask("SET to kept");
+    // It deletes what it replaces before it finds that it must scan.
+    let copy = pipeline(&fixture.client, &["COPY from to REPLACE", "SET a 1"]);
+    let other = pipeline(&fixture.client, &["SET b 1"]);
+    let mut pipelines = [copy, other];
+    run_together(&fixture, &mut pipelines);
+    let [copy, other] = &mut pipelines;
+    assert_eq!(
+        (copy.take_done().0.len(), other.take_done().0.len()),
+        (0, 1)
+    );
+    assert_eq!(fixture.ask("MGET to a b"), "[kept nil 1]");
+}
+
+#[test]
+fn commands_of_a_batch_that_the_store_refuses_run_alone() {
+    let fixture = Fixture::new();
+    fixture.keyspace.store().drop_region("redis:1").unwrap();
+    let far = Client::default();
+    far.db.set(1);
+    let near = pipeline(&fixture.client, &["SET a 1", "INCR a", "HSET a f v"]);
+    let mut pipelines = [near, pipeline(&far, &["SET a 1"])];
+    let watching = fixture.watch(&["a"]);
+    run_together(&fixture, &mut pipelines);
+    for refused in &mut pipelines {
+        assert_eq!(refused.take_done().0.len(), 0, "nothing was applied");
+    }
+    assert_eq!(fixture.ask("EXISTS a"), "(0)");
+    assert_eq!(fixture.exec(&["SET done 1"], &watching), "[OK]");
+    let combiner = Combiner::default();
+    let alone = |client: &Client, pipeline: Pipeline| -> Vec<String> {
+        let run = combiner.run_to_end(&fixture.keyspace, client, pipeline);
+        fixture.runtime.block_on(run).iter().map(show).collect()
+    };
+    let [near, far_pipeline] = pipelines;
+    let replies = alone(&far, far_pipeline);
+    assert!(replies[0].starts_with("ERR "), "{replies:?}");
+    let wrong = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    assert_eq!(alone(&fixture.client, near), ["OK", "(2)", wrong]);
 }
 
 #[test]
@@ -159,82 +233,6 @@ fn reply_of_a_pipeline_rests_on_its_batch() {
     let run = combiner.run_to_end(&fixture.keyspace, &other, setnx);
     fixture.runtime.block_on(run);
     assert!(!fixture.keyspace.epochs().is_durable(other.awaited.get()));
-}
-
-#[test]
-fn pipelines_that_wait_for_one_lock_run_together_and_all_are_answered() {
-    let fixture = Fixture::new();
-    let (keyspace, combiner) = (&fixture.keyspace, std::rc::Rc::new(Combiner::default()));
-    let local = LocalSet::new();
-    local.block_on(&fixture.runtime, async {
-        let stripe = keyspace.locks().stripe(0, b"hot");
-        let held = keyspace.locks().try_alone(Stripes::One(stripe)).unwrap();
-        let runs: Vec<_> = (0..10)
-            .map(|number| {
-                let (keyspace, combiner) = (Arc::clone(keyspace), std::rc::Rc::clone(&combiner));
-                tokio::task::spawn_local(async move {
-                    let client = Client::default();
-                    let own = format!("SET own{number} {number}");
-                    let lines = ["INCR hot", &own, "HSET hot f v", "INCR hot"];
-                    let pipeline = pipeline(&client, &lines);
-                    combiner.run_to_end(&keyspace, &client, pipeline).await
-                })
-            })
-            .collect();
-        for _ in 0..20 {
-            tokio::task::yield_now().await;
-        }
-        assert!(
-            runs.iter().all(|run| !run.is_finished()),
-            "the lock is held"
-        );
-        drop(held);
-        let mut last = 0;
-        for run in runs {
-            let replies: Vec<String> = run.await.unwrap().iter().map(show).collect();
-            assert_eq!(replies[1], "OK");
-            assert!(replies[2].starts_with("WRONGTYPE"));
-            let number = |text: &str| -> u32 { text.trim_matches(['(', ')']).parse().unwrap() };
-            let (first, second) = (number(&replies[0]), number(&replies[3]));
-            assert_eq!(second, first + 1, "nobody comes between");
-            last = last.max(second);
-        }
-        assert_eq!(last, 20);
-    });
-    assert_eq!(fixture.ask("GET own7"), "7");
-}
-
-#[test]
-fn pipeline_is_not_run_for_another_while_one_of_its_locks_is_taken() {
-    let fixture = Fixture::new();
-    let (keyspace, combiner) = (&fixture.keyspace, std::rc::Rc::new(Combiner::default()));
-    let stripe = |key: &str| keyspace.locks().stripe(0, key.as_bytes());
-    // Locks are taken in ascending order: what needs both waits for this one first, and not for the other.
-    let mut names = (0..).map(|number| format!("cold{number}"));
-    let cold = names.find(|name| stripe(name) < stripe("hot")).unwrap();
-    let local = LocalSet::new();
-    local.block_on(&fixture.runtime, async {
-        let [hot_held, cold_held] = [stripe("hot"), stripe(&cold)]
-            .map(|stripe| keyspace.locks().try_alone(Stripes::One(stripe)).unwrap());
-        let both = ["INCR hot".to_owned(), format!("SET {cold} 1")];
-        let [both, one] = [both.to_vec(), vec!["INCR hot".to_owned()]].map(|lines| {
-            let (keyspace, combiner) = (Arc::clone(keyspace), std::rc::Rc::clone(&combiner));
-            tokio::task::spawn_local(async move {
-                let client = Client::default();
-                let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-                let pipeline = pipeline(&client, &lines);
-                combiner.run_to_end(&keyspace, &client, pipeline).await
-            })
-        });
-        tokio::task::yield_now().await;
-        drop(hot_held);
-        assert_eq!(show(&one.await.unwrap()[0]), "(1)");
-        tokio::task::yield_now().await;
-        assert!(!both.is_finished(), "the other lock is taken");
-        drop(cold_held);
-        let replies: Vec<String> = both.await.unwrap().iter().map(show).collect();
-        assert_eq!(replies, ["(2)", "OK"]);
-    });
 }
 
 #[test]

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tokio::task::LocalSet;
 
 use super::{Fixture, Watching, parse, show};
+use crate::command::steps::apply;
+use crate::command::whole::{delrange, flushdb};
 use crate::command::{execute, execute_all};
-use crate::keyspace::{Client, Keyspace, SyncGroup};
+use crate::keyspace::{Access, Client, Keyspace, Source, Stripes, SyncGroup};
 use crate::settings::Persistence;
 
 pub(super) async fn ask(keyspace: &Arc<Keyspace>, client: &Client, line: &str) -> String {
@@ -150,6 +152,44 @@ fn change_of_a_watched_key_breaks_a_transaction() {
         "it had expired before"
     );
     assert!(fixture.keyspace.watched().is_empty());
+}
+
+#[test]
+fn transaction_breaks_what_others_watch() {
+    let fixture = Fixture::new();
+    let none = Watching::default();
+    fixture.ask("MSET a 1 b 1");
+    for (lines, is_broken) in [
+        (&["SET b 1", "INCR a"][..], true),
+        (&["SET b 1", "HSET a f v"], false),
+        (&["SET b 1", "FLUSHDB"], true),
+    ] {
+        let watching = fixture.watch(&["a"]);
+        fixture.exec(lines, &none);
+        assert_eq!(watching.is_broken(0), is_broken, "{lines:?}");
+    }
+}
+
+#[test]
+fn key_that_gets_watched_while_all_are_deleted_breaks_a_transaction() {
+    for line in ["FLUSHDB", "KREON.DELRANGE a z"] {
+        let fixture = Fixture::new();
+        fixture.ask("MSET before 1 later 1 zz 1");
+        let absent = fixture.watch(&["absent", "zz"]);
+        let before = fixture.watch(&["before"]);
+        let held = fixture.keyspace.locks().try_alone(Stripes::All).unwrap();
+        let mut access = Access::new(&fixture.keyspace, 0, Source::Device);
+        let run = if line == "FLUSHDB" { flushdb } else { delrange };
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        run(&mut access, &parse(&words).1).unwrap();
+        // It may still be read now.
+        let later = fixture.watch(&["later"]);
+        apply(&fixture.keyspace, access, &held).unwrap();
+        drop(held);
+        for (watching, is_broken) in [(before, true), (later, true), (absent, line == "FLUSHDB")] {
+            assert_eq!(watching.is_broken(0), is_broken, "{line}");
+        }
+    }
 }
 
 #[test]
