@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kreon_base::{Error, ErrorKind, PageNo, Result};
+use kreon_base::{Error, ErrorKind, PageNo, Result, planted};
 use kreon_device::Device;
 use parking_lot::Mutex;
 
@@ -173,6 +173,7 @@ impl Store {
         let Some(publication) = self.tree.publish_frozen()? else {
             return Ok(kept);
         };
+        planted!(PageFreedBeforeCommit => self.tree.committed(&publication));
         let unneeded = commit(&self.home, durable, &publication, log_end)?;
         self.tree.committed(&publication);
         self.home.allocator.lock().release_pages(&unneeded)?;
@@ -180,6 +181,7 @@ impl Store {
     }
 
     fn check(&self) -> Result<()> {
+        planted!(CommitAfterFailure => return Ok(()));
         match self.poison.get() {
             Some(cause) => Err(Error::new(ErrorKind::Poisoned, cause.to_string())),
             None => Ok(()),

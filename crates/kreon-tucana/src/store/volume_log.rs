@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use kreon_base::{
-    Error, ErrorKind, Lsn, Priority, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
+    Error, ErrorKind, Lsn, Priority, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId, planted,
 };
 use kreon_format::{
     Fragment, FragmentSeal, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, RecordKind, fragment_bytes, lsn_at,
@@ -97,6 +97,7 @@ impl VolumeLog {
         let _turn = self.turn.lock();
         self.check()?;
         let current = self.current.load_full();
+        planted!(LogBehindTree => return Ok(current.tail()));
         if current.is_empty() {
             return Ok(current.tail());
         }

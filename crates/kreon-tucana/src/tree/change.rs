@@ -4,6 +4,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use kreon_base::planted;
+
 use super::counters::Count;
 use super::known::KnownKeys;
 use super::node::NodeState;
@@ -46,7 +48,9 @@ pub(crate) fn put<L: RecordLog>(
         Spot::Absent(location) => return LeafChange::Absent(location),
         Spot::At(index) => {
             let before = state.leaf().location(index);
-            if parts.log.lsn(before) > placed.lsn {
+            let is_older = parts.log.lsn(before) > placed.lsn;
+            planted!(OlderLsnWins => let is_older = false);
+            if is_older {
                 return LeafChange::Superseded;
             }
             state.leaf_mut().set_location(index, placed.location);

@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering::Acquire, fence};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result};
+use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result, planted};
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use parking_lot::Mutex;
@@ -270,7 +270,9 @@ impl<L: RecordLog> Tree<L> {
         past.committed = past.committed.max(publication.epoch);
         while let Some(oldest) = past.published.front() {
             // Nobody can begin to read a generation that is over.
-            if oldest.epoch > past.committed || Arc::strong_count(oldest) > 1 {
+            let is_held = Arc::strong_count(oldest) > 1;
+            planted!(SnapshotPagesReused => let is_held = false);
+            if oldest.epoch > past.committed || is_held {
                 return;
             }
             // All that its readers did comes before their pages are used again.
