@@ -61,6 +61,8 @@ struct Life {
     image: Image,
     memory_bytes: usize,
     value_bytes: u64,
+    /// What a write of the device takes: others come between the steps of a commit.
+    write_time: Duration,
     /// Keys of the clients.
     keys: Vec<Vec<u8>>,
     /// What they hold.
@@ -127,6 +129,7 @@ impl Life {
             image: Image::default(),
             memory_bytes: [512 << 10, 512 << 10, 4 << 20][dice.below(3) as usize],
             value_bytes: [40, 400, 9000][dice.below(3) as usize],
+            write_time: Duration::from_micros([0, 60, 400][dice.below(3) as usize]),
             state: State::new(),
             version: 1,
             had_cut: false,
@@ -153,7 +156,10 @@ impl Life {
     }
 
     fn device(&self) -> Arc<SimDevice> {
-        let options = SimOptions::default();
+        let options = SimOptions {
+            write_time: self.write_time,
+            ..SimOptions::default()
+        };
         Arc::new(SimDevice::from_image(self.image.clone(), options))
     }
 

@@ -166,11 +166,12 @@ impl Store {
                 "this opening has used its epochs: open the store again",
             ));
         }
+        let epoch = snapshot.epoch();
         // One that is kept keeps its pages from being used again.
         let kept = is_kept.then_some(snapshot);
         // Every record that the frozen nodes point at was appended before the freeze.
         let log_end = self.log.write_out()?;
-        let Some(publication) = self.tree.publish_frozen()? else {
+        let Some(publication) = self.tree.publish_up_to(epoch)? else {
             return Ok(kept);
         };
         planted!(PageFreedBeforeCommit => self.tree.committed(&publication));

@@ -237,9 +237,20 @@ impl<L: RecordLog> Tree<L> {
     /// # Errors
     /// Those of the device. The tree takes no more writes then.
     pub fn publish_frozen(&self) -> Result<Option<Publication>> {
+        self.publish_up_to(Epoch(u64::MAX))
+    }
+
+    /// The same for what was changed up to the end of an epoch. Another thread may have ended a later one since: what was
+    /// written in that, and the records of it, are none of this publication's.
+    ///
+    /// # Errors
+    /// As [`publish_frozen`](Self::publish_frozen).
+    pub fn publish_up_to(&self, end: Epoch) -> Result<Option<Publication>> {
         let mut past = self.past.lock();
         let (mut kept, mut dropped, mut last) = (Vec::new(), Vec::new(), None);
-        while let Some(generation) = past.frozen.front() {
+        while let Some(generation) = past.frozen.front()
+            && generation.epoch <= end
+        {
             let epoch = generation.epoch;
             let pages = publish::publish(&self.parts, generation)
                 .inspect_err(|error| drop(self.poison.set(error.clone())))?;
