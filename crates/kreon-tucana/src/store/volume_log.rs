@@ -24,6 +24,9 @@ use crate::log::{Placed, Record, RecordLog};
 /// Pages of the log are evicted before all others.
 const LOG_PRIORITY: Priority = Priority(u8::MAX);
 
+/// Each opening numbers its segments from its own number times two to this power on: as many segments are 512 GiB.
+const OPENING_BITS: u32 = 18;
+
 /// The log.
 pub(crate) struct VolumeLog {
     home: Home,
@@ -77,7 +80,11 @@ impl VolumeLog {
             segments.add(*segment, *sequence);
         }
         let last = known.last().map_or(0, |(_, sequence)| *sequence);
-        let first = open_segment(&home, last + 1, Purpose::Put)?;
+        // An opening that was lost has perhaps used the numbers behind the last one that is known, at the same places of the
+        // device: its records must not verify as those of this one.
+        let sequence = (last + 1).max(home.incarnation.0 << OPENING_BITS);
+        // Of the reserve, if need be: a full volume is opened nonetheless, to be read and to be emptied.
+        let first = open_segment(&home, sequence, Purpose::Maintenance)?;
         segments.add(first.segment, first.sequence);
         segments.buffered.push(Arc::clone(&first));
         Ok(Self {
