@@ -23,6 +23,9 @@ use crate::watchdog::{Watchdog, without_panic};
 /// Openings in the life of a store.
 const SITTINGS: u64 = 3;
 
+/// Keys that several threads write at once.
+const RACED: u64 = 120;
+
 /// Writers beside the clients.
 const NEIGHBOURS: usize = 2;
 
@@ -71,6 +74,8 @@ struct Life {
     neighbours: Vec<Course>,
     /// Keys of each writer.
     neighbour_keys: Vec<Vec<Vec<u8>>>,
+    /// Keys that several threads write at once.
+    raced_keys: Vec<Vec<u8>>,
     /// The power was cut once.
     had_cut: bool,
 }
@@ -124,6 +129,7 @@ impl Life {
         };
         Self {
             keys: (0..count).map(|it| key(it * KEYS / count, 100)).collect(),
+            raced_keys: (0..RACED).map(|it| key(it * KEYS / RACED, 101)).collect(),
             neighbour_keys: (0..NEIGHBOURS as u8).map(of_neighbour).collect(),
             neighbours: (0..NEIGHBOURS as u64).map(course).collect(),
             image: Image::default(),
@@ -145,6 +151,9 @@ impl Life {
         self.had_cut |= has_power_cut;
         let done = self.use_store(&store, has_power_cut.then_some(&*device))?;
         self.version = done.version;
+        if !self.had_cut {
+            self.version = log_order::race(&store, &self.raced_keys, self.version)?;
+        }
         self.end(&device, store, has_power_cut)?;
         counts.count(if has_power_cut {
             "power cuts"
@@ -215,9 +224,9 @@ impl Life {
                 it.join()
                     .unwrap_or_else(|_| Err("PANIC of a client".into()))
             };
-            let clients = running.into_iter().map(ended).collect::<Result<(), _>>();
+            let clients = running.into_iter().try_for_each(ended);
             world.is_over.store(true, SeqCst);
-            let writers = writers.into_iter().map(ended).collect::<Result<(), _>>();
+            let writers = writers.into_iter().try_for_each(ended);
             clients.and(writers)
         })?;
         Ok(world.done(cut.is_some()))

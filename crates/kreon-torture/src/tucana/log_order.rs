@@ -3,14 +3,64 @@
 //! Only where no power cut has left records of changes that are lost.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+use ::tucana::Store;
 use ::tucana::format::Superblock;
 use kreon_base::{LogOffset, PAGE_BYTES, PageNo, SEGMENT_BYTES, SegmentId};
 use kreon_format::{
     Fragment, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader, RecordKind, SUPERBLOCK_PAGES,
     StoreId,
 };
+use kreon_judge::{Version, value};
 use kreon_sim::Image;
+
+/// Threads that race.
+const RACERS: u64 = 2;
+
+/// Has threads write each of the keys at the same moment, and puts a commit before some of these: so records come to leaves in
+/// another order than to the log. Returns a version above those that it used.
+///
+/// # Errors
+/// A call failed.
+pub(super) fn race(store: &Store, keys: &[Vec<u8>], version: Version) -> Result<Version, String> {
+    let arrived = AtomicU64::new(0);
+    let racer = |racer: u64| -> Result<(), String> {
+        for (number, key) in (0..).zip(keys) {
+            if racer == 0 && number % 2 == 0 {
+                let committed = store.commit();
+                committed.map_err(|error| format!("a commit in a race failed: {error}"))?;
+            }
+            arrived.fetch_add(1, SeqCst);
+            while arrived.load(SeqCst) < (number + 1) * RACERS {
+                std::thread::yield_now();
+            }
+            let value = value::encode(version + number * RACERS + racer, 20);
+            let outcome = match (number + racer) % 5 {
+                0 => store.delete(key),
+                _ => store.put(key, &value),
+            };
+            outcome.map_err(|error| format!("a write in a race failed: {error}"))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let (racer, arrived) = (&racer, &arrived);
+        let racers: Vec<_> = (0..RACERS)
+            .map(|number| {
+                scope.spawn(move || {
+                    // The others do not wait for one that has failed.
+                    racer(number).inspect_err(|_| {
+                        arrived.fetch_add(u64::MAX / 2, SeqCst);
+                    })
+                })
+            })
+            .collect();
+        let mut ends = racers.into_iter().map(|it| it.join());
+        ends.try_for_each(|end| end.unwrap_or_else(|_| Err("PANIC of a racer".into())))
+    })?;
+    Ok(version + keys.len() as Version * RACERS)
+}
 
 /// Keys with the values that their newest records say.
 pub(super) type Newest = BTreeMap<Vec<u8>, Vec<u8>>;

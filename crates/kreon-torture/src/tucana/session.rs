@@ -247,15 +247,16 @@ impl<'a> Session<'a> {
 
     /// Takes a snapshot, looks at one, or drops one after a last look.
     fn snapshot(&mut self, dice: &mut Dice) -> Result<(), Wrong> {
-        let die = dice.below(3);
-        if self.snapshots.is_empty() || die == 0 && self.snapshots.len() < KEPT_MAX {
+        // Some stay for so many commits that pages which they reach would be used again.
+        let die = dice.below(8);
+        if self.snapshots.is_empty() || die > 4 && self.snapshots.len() < KEPT_MAX {
             let pairs = self.pairs.clone();
             self.snapshots.push((self.store.snapshot(), pairs));
             return Ok(());
         }
         let number = dice.below(self.snapshots.len() as u64) as usize;
         self.look(number, dice)?;
-        if die == 1 {
+        if die == 0 {
             self.snapshots.swap_remove(number);
         }
         Ok(())

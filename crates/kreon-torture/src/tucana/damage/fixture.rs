@@ -11,7 +11,10 @@ use kreon_sim::{Call, Effect, Fault, Image, SimDevice, SimOptions};
 use super::super::setting::{MEMORY_BYTES_MIN, Style, keys, options};
 
 /// Their names.
-pub(super) const NAMES: [&str; 3] = ["short keys", "high tree", "lost run"];
+pub(super) const NAMES: [&str; 4] = ["short keys", "high tree", "lost run", "pages again"];
+
+/// Commits of a fixture whose pages are used again.
+const COMMITS: u64 = 160;
 
 /// A volume and what it holds.
 pub(super) struct Fixture {
@@ -62,6 +65,16 @@ pub(super) fn make(name: &str) -> Result<Fixture> {
     }
     let store = open(&device)?;
     put(&store, keys.iter().step_by(5), 3, &mut pairs)?;
+    if name == "pages again" {
+        // So many commits that nodes stand where others were.
+        for round in 0..COMMITS {
+            put(&store, keys.iter().step_by(60), 10 + round, &mut pairs)?;
+            store.commit()?;
+            if round == COMMITS / 4 * 3 {
+                older = device.image();
+            }
+        }
+    }
     store.close()?;
     Ok(Fixture {
         image: device.image(),
