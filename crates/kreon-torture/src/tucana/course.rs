@@ -14,11 +14,8 @@ use crate::Counts;
 /// Openings of a store.
 const ROUNDS: u64 = 4;
 
-/// Power cuts of each.
-const CUTS: u64 = 12;
-
 /// Crash states of a seed.
-pub(super) const STATES: u64 = ROUNDS * CUTS;
+pub(super) const STATES: u64 = 48;
 
 /// Steps after a power cut, at most.
 const STEPS_AFTER_MAX: u64 = 60;
@@ -34,8 +31,14 @@ pub(super) fn run(seed: u64, counts: &mut Counts) -> Result<(), Wrong> {
         setting,
         dice,
     };
-    for round in 0..ROUNDS {
-        let outcome = course.round(counts);
+    // Each opening takes a segment, of the reserve of a full volume: after some of them it cannot be opened.
+    let rounds = if course.setting.may_be_full() {
+        1
+    } else {
+        ROUNDS
+    };
+    for round in 0..rounds {
+        let outcome = course.round(STATES / rounds, counts);
         outcome.map_err(|what| format!("round {round}: {what}; {}", course.setting))?;
     }
     Ok(())
@@ -52,14 +55,14 @@ struct Course {
 }
 
 impl Course {
-    fn round(&mut self, counts: &mut Counts) -> Result<(), Wrong> {
+    fn round(&mut self, cuts: u64, counts: &mut Counts) -> Result<(), Wrong> {
         let device = self.setting.device(self.image.clone(), true);
         let store = match self.setting.open(&device) {
             Ok(store) => store,
             Err(error) => return self.not_opened(&error),
         };
         let journal = self.use_store(&device, store)?;
-        self.cuts(&device, &journal, counts)
+        self.cut(&device, &journal, (cuts, counts))
     }
 
     /// A volume that may be full before a store is on it is no fault of the store.
@@ -95,19 +98,19 @@ impl Course {
     }
 
     /// Tries power cuts behind some events, and goes on with what one of them left.
-    fn cuts(
+    fn cut(
         &mut self,
         device: &SimDevice,
         journal: &Journal,
-        counts: &mut Counts,
+        (cuts, counts): (u64, &mut Counts),
     ) -> Result<(), Wrong> {
         let history = device.history();
-        let mut moments: Vec<usize> = (0..CUTS)
+        let mut moments: Vec<usize> = (0..cuts)
             .map(|_| moment(&mut self.dice, journal, history.events.len()))
             .collect();
         moments.sort_unstable();
         let mut crash = history.crash_after(0);
-        let chosen = self.dice.below(CUTS);
+        let chosen = self.dice.below(cuts);
         for (number, events) in (0..).zip(moments) {
             while crash.events() < events && crash.advance() {}
             let mut keep = keep(&mut self.dice, &crash);
@@ -149,7 +152,13 @@ impl Course {
                 return Ok(found);
             }
         }
-        let store = setting.open(&device).map_err(told)?;
+        let store = match setting.open(&device) {
+            Ok(store) => store,
+            Err(error) => {
+                excused("a third opening", &error, &device, setting)?;
+                return Ok(found);
+            }
+        };
         Session::new(&store, &device, setting, (pairs, version)).compare_all(dice)?;
         Ok(found)
     }

@@ -15,6 +15,8 @@ use kreon_format::{
 use kreon_judge::{Version, value};
 use kreon_sim::Image;
 
+use crate::watchdog::without_panic;
+
 /// Threads that race.
 const RACERS: u64 = 2;
 
@@ -24,6 +26,13 @@ const RACERS: u64 = 2;
 /// # Errors
 /// A call failed.
 pub(super) fn race(store: &Store, keys: &[Vec<u8>], version: Version) -> Result<Version, String> {
+    // A deletion of what is not there leaves no record.
+    let first = value::encode(version, 20);
+    let all = keys
+        .iter()
+        .try_for_each(|key| store.put(key, &first).map(drop));
+    all.map_err(|error| format!("a write before a race failed: {error}"))?;
+    let version = version + 1;
     let arrived = AtomicU64::new(0);
     let racer = |racer: u64| -> Result<(), String> {
         for (number, key) in (0..).zip(keys) {
@@ -50,7 +59,7 @@ pub(super) fn race(store: &Store, keys: &[Vec<u8>], version: Version) -> Result<
             .map(|number| {
                 scope.spawn(move || {
                     // The others do not wait for one that has failed.
-                    racer(number).inspect_err(|_| {
+                    without_panic(|| racer(number)).inspect_err(|_| {
                         arrived.fetch_add(u64::MAX / 2, SeqCst);
                     })
                 })
