@@ -212,6 +212,24 @@ bugs! {
     BackupTakesGrownForWhole,
     /// A backup leaves out the first segment of the log.
     BackupMissesSegment,
+    /// Tucana: a node that is changed anew keeps its page, which the durable state has.
+    WrittenTwiceInEpoch,
+    /// Tucana: pages that a commit replaces are used again before it is durable.
+    PageFreedBeforeCommit,
+    /// Tucana: a node of an epoch that is over changes in place.
+    FrozenModified,
+    /// Tucana: a commit does not write the records that its nodes point at.
+    LogBehindTree,
+    /// Tucana: of two writes of a key the one that comes last to the leaf stays, though its record is older.
+    OlderLsnWins,
+    /// Tucana: a superblock is written before the catalogue and the bitmap that it leads to.
+    SuperblockBeforeCatalogue,
+    /// Tucana: pages are used again although a snapshot reaches them.
+    SnapshotPagesReused,
+    /// Tucana: after a commit that failed the store goes on as if nothing had happened.
+    CommitAfterFailure,
+    /// Tucana: a node is believed although the pointer to it names another epoch.
+    NodeEpochIgnored,
     /// A primary goes on with the set from before a removal: the removed member is counted, and the primary not alone.
     RemovedMemberCounted,
     /// A joiner is not counted until its addition to the set is known.

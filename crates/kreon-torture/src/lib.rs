@@ -18,6 +18,7 @@
 //! - [`mod@deleted_ranges`]: puts beside deletions of ranges, by threads
 //! - [`mod@long_loads`]: loads of several segments, with checkpoints beside them
 //! - [`mod@kvell`]: partitions of the engine KVell over power cuts and failures
+//! - [`mod@tucana`]: stores of the engine Tucana over power cuts and failures
 //! - [`class`], [`workload`]: what fails, and while what is done
 //! - [`trial`]: one store under one of them
 //! - `planted` (feature): bugs on command, that all of this must find
@@ -75,6 +76,7 @@ pub mod store;
 pub mod torn_tails;
 pub mod trace;
 pub mod trial;
+pub mod tucana;
 pub mod watchdog;
 pub mod workload;
 
@@ -94,3 +96,4 @@ pub use members::members;
 pub use metamorphic::metamorphic;
 pub use overwrites::overwrites;
 pub use torn_tails::torn_tails;
+pub use tucana::{many_tucana, tucana};

@@ -157,6 +157,8 @@ enum Command {
     },
     /// Cuts the power of stores of the engine KVell and fails their calls, and checks what is left.
     Kvell(kreon_torture::kvell::Arguments),
+    /// Cuts the power of stores of the engine Tucana, and checks what is left.
+    Tucana(kreon_torture::tucana::Arguments),
     /// Plants bugs in the store, one after the other, and demands that each is caught.
     #[cfg(feature = "planted")]
     Planted(kreon_torture::planted::Arguments),
@@ -282,6 +284,7 @@ fn run(command: Command) -> Option<Counts> {
         Command::Backups { runs, seed } => kreon_torture::many_backups(runs, seed),
         Command::Feeds { runs, seed } => kreon_torture::many_feeds(runs, seed),
         Command::Kvell(arguments) => arguments.run(),
+        Command::Tucana(arguments) => arguments.run(),
         #[cfg(feature = "planted")]
         Command::Planted(arguments) => kreon_torture::planted::planted(&arguments),
         #[cfg(feature = "planted")]

@@ -13,7 +13,7 @@ use kreon_base::Bug;
 use crate::hang::{Activity, Patience};
 use crate::{
     Counts, Extent, Sim, backups, damage, deleted_ranges, faults, feeds, gaps, history, kvell,
-    long_loads, members, metamorphic, mirror, overwrites, torn_tails,
+    long_loads, members, metamorphic, mirror, overwrites, torn_tails, tucana,
 };
 
 /// What looks for a bug.
@@ -55,6 +55,14 @@ pub enum Hunt {
     KvellDamage,
     /// Concurrent clients of KVell.
     KvellHistory,
+    /// Stores of Tucana.
+    Tucana,
+    /// Failing calls under stores of Tucana.
+    TucanaFaults,
+    /// Changed sectors of volumes of Tucana.
+    TucanaDamage,
+    /// Concurrent clients of Tucana.
+    TucanaHistory,
     /// Loads of several segments.
     LongLoads,
     /// Puts beside deletions of ranges.
@@ -108,6 +116,15 @@ impl Hunt {
             Bug::ItemChecksumIgnored => Self::KvellDamage,
             Bug::SyncNotAwaited => Self::KvellHistory,
             bug if bug.is_of_kvell() => Self::Kvell,
+            Bug::CommitAfterFailure => Self::TucanaFaults,
+            Bug::NodeEpochIgnored => Self::TucanaDamage,
+            Bug::OlderLsnWins => Self::TucanaHistory,
+            Bug::WrittenTwiceInEpoch
+            | Bug::PageFreedBeforeCommit
+            | Bug::FrozenModified
+            | Bug::LogBehindTree
+            | Bug::SuperblockBeforeCatalogue
+            | Bug::SnapshotPagesReused => Self::Tucana,
             Bug::FlushRetried
             | Bug::WriteErrorSwallowed
             | Bug::NotPoisoned
@@ -209,6 +226,12 @@ impl Hunt {
             // As `Damage`, but never so fine that a step takes minutes.
             Self::KvellDamage => kvell::damage::damage(extent(9001 / (1 + seed as usize / 101))),
             Self::KvellHistory => kvell::history::history(left.min(Duration::from_secs(10)), seed),
+            Self::Tucana => tucana(seed),
+            Self::TucanaFaults => tucana::faults::faults(seed, extent(23)),
+            Self::TucanaDamage => tucana::damage::damage(extent(9001 / (1 + seed as usize / 101))),
+            Self::TucanaHistory => {
+                tucana::history::history(left.min(Duration::from_secs(10)), seed)
+            }
             Self::LongLoads => long_loads(seed),
             Self::DeletedRanges => deleted_ranges(),
         }

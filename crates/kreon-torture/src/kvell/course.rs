@@ -124,14 +124,11 @@ impl Course {
     fn cut(&mut self, device: &SimDevice) -> usize {
         let dice = &mut self.dice;
         let history = device.history();
-        let mut crash = history.crash();
         let events = match dice.below(4) {
             0 => device.events(),
             _ => dice.below(device.events() as u64 + 1) as usize,
         };
-        for _ in 0..events {
-            crash.advance();
-        }
+        let crash = history.crash_after(events);
         let seed = dice.roll();
         self.image = match dice.below(8) {
             0 => crash.image(&mut Keep::All),

@@ -1,6 +1,6 @@
 //! The header that leaves and index nodes share, and its seal.
 
-use kreon_base::{Epoch, Error, PAGE_BYTES, PageBytes, PageNo, RegionId, Result};
+use kreon_base::{Epoch, Error, PAGE_BYTES, PageBytes, PageNo, RegionId, Result, planted};
 use kreon_format::StoreId;
 
 use super::bytes::{put, put_u16, put_u48, u16_at, u32_at, u48_at};
@@ -115,7 +115,9 @@ impl NodeSeal {
             region,
             level,
         };
-        if NodeHeader::read(page) != expected {
+        let header = NodeHeader::read(page);
+        planted!(NodeEpochIgnored => let header = NodeHeader { pointer, ..header });
+        if header != expected {
             return damaged("it is another node");
         }
         let is_sound = match level {

@@ -3,7 +3,7 @@
 //! Nodes and log are on the device, unflushed, before: then come bitmap and catalogue, a flush, the superblock, a flush. A
 //! page of the durable state is never written before a later state is durable.
 
-use kreon_base::{Error, ErrorKind, Lsn, PageNo, Result};
+use kreon_base::{Error, ErrorKind, Lsn, PageNo, Result, planted};
 use kreon_format::encode_chain;
 use kreon_volume::page_io::write_pages;
 
@@ -59,6 +59,7 @@ pub(super) fn commit(
         catalogue: head,
         catalogue_bytes: stream.len() as u64,
     };
+    planted!(SuperblockBeforeCatalogue => superblocks::commit(home.device.as_ref(), &superblock)?);
     write_pages(home.device.as_ref(), &written)?;
     home.device.flush()?;
     superblocks::commit(home.device.as_ref(), &superblock)?;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kreon_base::{Error, ErrorKind, PageNo, Result};
+use kreon_base::{Error, ErrorKind, PageNo, Result, planted};
 use kreon_device::Device;
 use parking_lot::Mutex;
 
@@ -166,13 +166,15 @@ impl Store {
                 "this opening has used its epochs: open the store again",
             ));
         }
+        let epoch = snapshot.epoch();
         // One that is kept keeps its pages from being used again.
         let kept = is_kept.then_some(snapshot);
         // Every record that the frozen nodes point at was appended before the freeze.
         let log_end = self.log.write_out()?;
-        let Some(publication) = self.tree.publish_frozen()? else {
+        let Some(publication) = self.tree.publish_up_to(epoch)? else {
             return Ok(kept);
         };
+        planted!(PageFreedBeforeCommit => self.tree.committed(&publication));
         let unneeded = commit(&self.home, durable, &publication, log_end)?;
         self.tree.committed(&publication);
         self.home.allocator.lock().release_pages(&unneeded)?;
@@ -180,6 +182,7 @@ impl Store {
     }
 
     fn check(&self) -> Result<()> {
+        planted!(CommitAfterFailure => return Ok(()));
         match self.poison.get() {
             Some(cause) => Err(Error::new(ErrorKind::Poisoned, cause.to_string())),
             None => Ok(()),

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use kreon_base::{
-    Error, ErrorKind, Lsn, Priority, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
+    Error, ErrorKind, Lsn, Priority, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId, planted,
 };
 use kreon_format::{
     Fragment, FragmentSeal, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, RecordKind, fragment_bytes, lsn_at,
@@ -23,6 +23,9 @@ use crate::log::{Placed, Record, RecordLog};
 
 /// Pages of the log are evicted before all others.
 const LOG_PRIORITY: Priority = Priority(u8::MAX);
+
+/// Each opening numbers its segments from its own number times two to this power on: as many segments are 512 GiB.
+const OPENING_BITS: u32 = 18;
 
 /// The log.
 pub(crate) struct VolumeLog {
@@ -77,7 +80,11 @@ impl VolumeLog {
             segments.add(*segment, *sequence);
         }
         let last = known.last().map_or(0, |(_, sequence)| *sequence);
-        let first = open_segment(&home, last + 1, Purpose::Put)?;
+        // An opening that was lost has perhaps used the numbers behind the last one that is known, at the same places of the
+        // device: its records must not verify as those of this one.
+        let sequence = (last + 1).max(home.incarnation.0 << OPENING_BITS);
+        // Of the reserve, if need be: a full volume is opened nonetheless, to be read and to be emptied.
+        let first = open_segment(&home, sequence, Purpose::Maintenance)?;
         segments.add(first.segment, first.sequence);
         segments.buffered.push(Arc::clone(&first));
         Ok(Self {
@@ -97,6 +104,7 @@ impl VolumeLog {
         let _turn = self.turn.lock();
         self.check()?;
         let current = self.current.load_full();
+        planted!(LogBehindTree => return Ok(current.tail()));
         if current.is_empty() {
             return Ok(current.tail());
         }

@@ -4,6 +4,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use kreon_base::planted;
+
 use super::counters::Count;
 use super::known::KnownKeys;
 use super::node::NodeState;
@@ -16,13 +18,13 @@ use crate::log::{Placed, RecordLog};
 pub(crate) enum LeafChange {
     /// It is done. The record that the key had before, if it had one.
     Done(Option<Location>),
-    /// A newer write of the key is there: nothing is to be done.
-    Superseded,
     /// The leaf has no room.
     Full,
     /// This record must be read first.
     Absent(Location),
-    /// A key was deleted in this leaf after the record was appended, perhaps this one: it must be appended again.
+    /// A newer record of the key is there, or a key was deleted in this leaf after the record was appended, perhaps this one:
+    /// it must be appended again. So writes take effect in the order in which they come to the leaf, as what they say of
+    /// the key tells, and that is the order of their records.
     Outdated,
 }
 
@@ -46,8 +48,10 @@ pub(crate) fn put<L: RecordLog>(
         Spot::Absent(location) => return LeafChange::Absent(location),
         Spot::At(index) => {
             let before = state.leaf().location(index);
-            if parts.log.lsn(before) > placed.lsn {
-                return LeafChange::Superseded;
+            let is_older = parts.log.lsn(before) > placed.lsn;
+            planted!(OlderLsnWins => let is_older = false);
+            if is_older {
+                return LeafChange::Outdated;
             }
             state.leaf_mut().set_location(index, placed.location);
             return LeafChange::Done(Some(before));
@@ -82,7 +86,7 @@ pub(crate) fn remove<L: RecordLog>(
         Spot::At(index) => {
             let before = state.leaf().location(index);
             if parts.log.lsn(before) > placed.lsn {
-                return LeafChange::Superseded;
+                return LeafChange::Outdated;
             }
             state.leaf_mut().remove(index);
             Some(before)

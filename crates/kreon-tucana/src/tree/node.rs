@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Lsn, PageBytes, PageNo};
+use kreon_base::{Epoch, Lsn, PageBytes, PageNo, planted};
 use kreon_mapping::OpenFrame;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -131,8 +131,11 @@ impl NodeState {
         slot: usize,
         epoch: Epoch,
     ) -> Result<Arc<OpenNode>, OldNode> {
-        match self.child(slot) {
-            Some(child) if child.epoch() == epoch => Ok(Arc::clone(child)),
+        let child = self.child(slot);
+        let is_current = child.is_some_and(|child| child.epoch() == epoch);
+        planted!(FrozenModified => let is_current = child.is_some_and(|child| child.read().body.is_some()));
+        match child {
+            Some(child) if is_current => Ok(Arc::clone(child)),
             frozen => Err(OldNode {
                 pointer: self.index().child(slot),
                 level: self.level - 1,

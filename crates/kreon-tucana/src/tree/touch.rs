@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{PageBytes, Result};
+use kreon_base::{PageBytes, Result, planted};
 
 use super::counters::Count;
 use super::generation::Generation;
@@ -27,6 +27,7 @@ pub(crate) fn touch<L>(
     old: &OldNode,
 ) -> Result<()> {
     let mut spare = parts.spare(generation.epoch)?;
+    planted!(WrittenTwiceInEpoch => spare.pointer.page = old.pointer.page);
     let children = copy(parts, old, spare.bytes())?;
     let pointer = spare.pointer;
     NodeHeader::move_to(spare.bytes(), pointer);
@@ -39,6 +40,7 @@ pub(crate) fn touch<L>(
             matches!(outcome, Reached::Done(true))
         }
     };
+    planted!(WrittenTwiceInEpoch => return Ok(()));
     if is_used {
         generation.replace(old.pointer);
         parts.counters.add(Count::Copy);

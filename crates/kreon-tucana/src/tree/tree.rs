@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering::Acquire, fence};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result};
+use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result, planted};
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use parking_lot::Mutex;
@@ -237,9 +237,20 @@ impl<L: RecordLog> Tree<L> {
     /// # Errors
     /// Those of the device. The tree takes no more writes then.
     pub fn publish_frozen(&self) -> Result<Option<Publication>> {
+        self.publish_up_to(Epoch(u64::MAX))
+    }
+
+    /// The same for what was changed up to the end of an epoch. Another thread may have ended a later one since: what was
+    /// written in that, and the records of it, are none of this publication's.
+    ///
+    /// # Errors
+    /// As [`publish_frozen`](Self::publish_frozen).
+    pub fn publish_up_to(&self, end: Epoch) -> Result<Option<Publication>> {
         let mut past = self.past.lock();
         let (mut kept, mut dropped, mut last) = (Vec::new(), Vec::new(), None);
-        while let Some(generation) = past.frozen.front() {
+        while let Some(generation) = past.frozen.front()
+            && generation.epoch <= end
+        {
             let epoch = generation.epoch;
             let pages = publish::publish(&self.parts, generation)
                 .inspect_err(|error| drop(self.poison.set(error.clone())))?;
@@ -270,7 +281,9 @@ impl<L: RecordLog> Tree<L> {
         past.committed = past.committed.max(publication.epoch);
         while let Some(oldest) = past.published.front() {
             // Nobody can begin to read a generation that is over.
-            if oldest.epoch > past.committed || Arc::strong_count(oldest) > 1 {
+            let is_held = Arc::strong_count(oldest) > 1;
+            planted!(SnapshotPagesReused => let is_held = false);
+            if oldest.epoch > past.committed || is_held {
                 return;
             }
             // All that its readers did comes before their pages are used again.

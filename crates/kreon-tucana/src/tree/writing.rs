@@ -50,7 +50,6 @@ pub(crate) fn write<L: RecordLog>(
                 }
                 return Ok(before);
             }
-            LeafChange::Superseded => return Ok(None),
             LeafChange::Full => split_leaf(parts, generation, key)?,
             LeafChange::Absent(location) => known.read(&*parts.log, location)?,
             LeafChange::Outdated => placed = parts.log.append(record)?,

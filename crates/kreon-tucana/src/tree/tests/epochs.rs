@@ -205,3 +205,24 @@ fn pages_of_the_durable_state_are_not_given_back_before_the_next_is_durable() {
     world.tree.committed(&publication);
     assert_eq!(world.pages.free(), free + publication.dropped.len() as u64);
 }
+
+/// A snapshot ends an epoch, too: perhaps while a commit of what was before is under way, which has written the log already.
+#[test]
+fn what_is_frozen_behind_a_commit_is_not_published_with_it() {
+    let world = World::new(2 << 10);
+    world.tree.put(b"first", b"1").unwrap();
+    let committed = world.tree.freeze().epoch();
+    world.tree.put(b"second", b"2").unwrap();
+    let snapshot = world.tree.freeze();
+    let publication = world.tree.publish_up_to(committed).unwrap().unwrap();
+    assert_eq!(publication.epoch, committed);
+    let home = home(&world.mapping, &world.log, &world.pages);
+    let again = Tree::open(home, publication.root, Epoch(100)).unwrap();
+    assert_eq!(pairs(&again, Direction::Forward).len(), 1);
+    world.tree.committed(&publication);
+    assert_eq!(world.pairs().len(), 2);
+    assert_eq!(snapshot.get(b"second").unwrap(), Some(b"2".to_vec()));
+    let rest = world.tree.publish_frozen().unwrap().unwrap();
+    assert_eq!(rest.epoch, snapshot.epoch());
+    assert!(world.tree.publish_frozen().unwrap().is_none());
+}

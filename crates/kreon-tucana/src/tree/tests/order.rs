@@ -40,7 +40,7 @@ fn an_older_record_never_replaces_a_newer_one() {
     let world = World::new(1 << 10);
     let (older, newer) = (world.append(Some(b"older")), world.append(Some(b"newer")));
     assert_eq!(world.change(&newer, true), done(None));
-    assert_eq!(world.change(&older, true), LeafChange::Superseded);
+    assert_eq!(world.change(&older, true), LeafChange::Outdated);
     assert_eq!(
         world.tree.get(b"key").unwrap().as_deref(),
         Some(&b"newer"[..])
@@ -52,7 +52,7 @@ fn an_older_deletion_never_removes_a_newer_record() {
     let world = World::new(1 << 10);
     let (older, newer) = (world.append(None), world.append(Some(b"newer")));
     assert_eq!(world.change(&newer, true), done(None));
-    assert_eq!(world.change(&older, false), LeafChange::Superseded);
+    assert_eq!(world.change(&older, false), LeafChange::Outdated);
     assert_eq!(
         world.tree.get(b"key").unwrap().as_deref(),
         Some(&b"newer"[..])

@@ -1,0 +1,110 @@
+//! The command `kreon-torture tucana`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::crash::{CrashArguments, WriterArguments};
+use super::{crash, damage, faults, history, many_tucana};
+use crate::{Counts, Extent};
+
+/// What is tried: power cuts, if nothing else is named.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    /// How many crash states are tried.
+    #[arg(long, default_value_t = 50_000)]
+    states: u64,
+    /// Seed of the first store.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(subcommand)]
+    other: Option<Other>,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Other {
+    /// Fails every single call of the device, and checks how a store takes it.
+    Faults {
+        /// Seed of the script.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Of all calls one in so many fails.
+        #[arg(long, default_value_t = 1)]
+        stride: usize,
+        /// Ends with the first failure.
+        #[arg(long)]
+        first: bool,
+    },
+    /// Changes every sector on disk, and checks what a store says.
+    Damage {
+        /// Of all changes one in so many is done.
+        #[arg(long, default_value_t = 1)]
+        stride: usize,
+        /// Ends with the first failure.
+        #[arg(long)]
+        first: bool,
+        /// Only this volume, with the damage of `hurt`.
+        #[arg(long, requires = "hurt")]
+        fixture: Option<String>,
+        /// Only this damage, as a failure says.
+        #[arg(long, requires = "fixture")]
+        hurt: Option<String>,
+    },
+    /// Runs concurrent clients on stores, and judges what they saw.
+    History {
+        /// For how long.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Seed of the first store.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Kills processes that write, and checks what they leave.
+    Crash(CrashArguments),
+    /// The process that `crash` kills.
+    #[command(hide = true)]
+    CrashWriter(WriterArguments),
+}
+
+impl Arguments {
+    /// Tries it.
+    pub fn run(self) -> Counts {
+        match self.other {
+            None => many_tucana(self.states, self.seed),
+            Some(Other::Faults {
+                seed,
+                stride,
+                first,
+            }) => faults::faults(seed, extent(stride, first)),
+            Some(Other::Damage {
+                fixture: Some(fixture),
+                hurt: Some(hurt),
+                ..
+            }) => replayed(damage::replay(&fixture, &hurt)),
+            Some(Other::Damage { stride, first, .. }) => damage::damage(extent(stride, first)),
+            Some(Other::History { seconds, seed }) => {
+                history::history(Duration::from_secs(seconds), seed)
+            }
+            Some(Other::Crash(arguments)) => crash::crash(&arguments),
+            Some(Other::CrashWriter(arguments)) => replayed(crash::write(&arguments)),
+        }
+    }
+}
+
+fn extent(stride: usize, stops_at_first: bool) -> Extent {
+    Extent {
+        stride,
+        stops_at_first,
+        ..Extent::default()
+    }
+}
+
+fn replayed(outcome: Result<(), String>) -> Counts {
+    let mut counts = Counts::default();
+    counts.count("replayed");
+    if let Err(what) = outcome {
+        counts.fail(what);
+    }
+    counts
+}
