@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::counters::{Counters, TreeStats};
 use super::gate::Gate;
 use super::generation::Generation;
-use super::node::{Fences, NodeState, OldNode, OpenNode};
+use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Published};
 use super::publish;
 use super::scan::{Direction, Scan, ScanRange, View};
@@ -109,7 +109,7 @@ impl<L: RecordLog> Tree<L> {
         };
         header.begin(spare.bytes());
         let state = NodeState {
-            body: Some(spare.take()),
+            body: Body::Open(spare.take()),
             level: 0,
             fences: Fences::default(),
             children: Vec::new(),

@@ -83,9 +83,9 @@ fn verify_leaf<L: RecordLog>(
 
 fn bytes_of<L>(parts: &Parts<L>, node: &OldNode) -> Result<Box<PageBytes>> {
     if let Some(open) = &node.frozen
-        && let Some(body) = &open.read().body
+        && let Some(body) = open.read().body.bytes()
     {
-        return Ok(Box::new(**body));
+        return Ok(Box::new(*body));
     }
     parts.read_node(node.pointer, node.level, |bytes| Box::new(*bytes))
 }
