@@ -66,7 +66,10 @@ fn readers_never_wait_for_writes_of_a_publication() {
         published
     });
     // One write for each batch of nodes, and those that the mapping makes room with.
-    let batches = publication.kept.len().div_ceil(world.mapping.open_frames_max() / 4);
+    let batches = publication
+        .kept
+        .len()
+        .div_ceil(world.mapping.open_frames_max() / 4);
     let writes = world.mapping.stats().writes - written;
     assert!(writes as usize > batches, "{writes} writes");
     assert_eq!(stuck.load(SeqCst), 0, "writes that a reader waited for");
