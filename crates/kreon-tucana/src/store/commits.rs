@@ -8,7 +8,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, Result, SegmentId};
+use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, Result, SEGMENT_PAGES, SegmentId};
 use kreon_format::{encode_chain, pages_needed};
 use kreon_volume::page_io::write_pages;
 use kreon_volume::{Purpose, Reserve};
@@ -23,6 +23,10 @@ use super::superblocks;
 use super::volume_log::VolumeLog;
 use crate::format::{COMMIT_MAX, Superblock};
 use crate::tree::{Publication, Snapshot, Tree};
+
+/// Pages that new data leaves to deletions and collection: a segment for the nodes that they copy until a commit frees the old
+/// ones, and one for the records that are moved before their segments are free.
+const RESERVE_PAGES: u64 = 2 * SEGMENT_PAGES;
 
 /// Commits one after the other.
 pub(super) struct Commits {
@@ -45,7 +49,7 @@ pub(super) struct Parts<'a> {
 
 /// The snapshot of a commit, with what is durable by it: no other commit is made meanwhile.
 pub(super) struct Kept<'a> {
-    pub snapshot: Snapshot<'a, VolumeLog>,
+    pub snapshot: Option<Snapshot<'a, VolumeLog>>,
     pub durable: MutexGuard<'a, Durable>,
 }
 
@@ -78,8 +82,8 @@ impl Commits {
         if durable.number >= wanted {
             return Ok(());
         }
-        self.make(parts, &mut durable, || parts.log.mark())
-            .map(drop)
+        let mark = || parts.log.mark();
+        self.make(parts, &mut durable, mark, false).map(drop)
     }
 
     /// The same for a state behind which the log goes on at `mark`.
@@ -88,7 +92,7 @@ impl Commits {
     /// As [`commit`](Self::commit).
     pub(super) fn commit_at(&self, parts: Parts<'_>, mark: LogMark) -> Result<()> {
         let mut durable = self.durable.lock();
-        self.make(parts, &mut durable, || mark).map(drop)
+        self.make(parts, &mut durable, || mark, false).map(drop)
     }
 
     /// Commits, and keeps the state.
@@ -97,25 +101,30 @@ impl Commits {
     /// As [`commit`](Self::commit).
     pub(super) fn commit_and_keep<'a>(&'a self, parts: Parts<'a>) -> Result<Kept<'a>> {
         let mut durable = self.durable.lock();
-        let snapshot = self.make(parts, &mut durable, || parts.log.mark())?;
+        let snapshot = self.make(parts, &mut durable, || parts.log.mark(), true)?;
         Ok(Kept { snapshot, durable })
     }
 
+    /// Commits; returns the state that was committed if it is kept.
     fn make<'a>(
         &self,
         parts: Parts<'a>,
         durable: &mut Durable,
         mark: impl FnOnce() -> LogMark,
-    ) -> Result<Snapshot<'a, VolumeLog>> {
+        is_kept: bool,
+    ) -> Result<Option<Snapshot<'a, VolumeLog>>> {
         parts.home.poison.check()?;
         stock_pages(parts.home, durable)?;
         let number = self.begun.fetch_add(1, Relaxed) + 1;
         let (snapshot, mark) = parts.tree.freeze_with(mark);
-        let outcome = publish_and_commit(parts, durable, &snapshot, mark);
+        let epoch = snapshot.epoch();
+        // One that is kept keeps what it shows from being given back.
+        let kept = is_kept.then_some(snapshot);
+        let outcome = publish_and_commit(parts, durable, epoch, mark);
         parts.home.poison.note(outcome)?;
         durable.number = number;
         self.marker.store(mark.marker.0, Release);
-        Ok(snapshot)
+        Ok(kept)
     }
 }
 
@@ -136,11 +145,11 @@ fn stock_pages(home: &Home, durable: &mut Durable) -> Result<()> {
 fn publish_and_commit(
     parts: Parts<'_>,
     durable: &mut Durable,
-    snapshot: &Snapshot<'_, VolumeLog>,
+    epoch: Epoch,
     mark: LogMark,
 ) -> Result<()> {
     let home = parts.home;
-    if is_used_up(snapshot.epoch(), home.incarnation) {
+    if is_used_up(epoch, home.incarnation) {
         return Err(Error::new(
             ErrorKind::OutOfSpace,
             "this opening has used its epochs: open the store again",
@@ -160,7 +169,10 @@ fn publish_and_commit(
     home.allocator.lock().release_pages(&unneeded)?;
     give_back(parts.log, durable, passed)?;
     // What the reserve was taken for is done.
-    home.allocator.lock().set_reserve(Reserve::default());
+    home.allocator.lock().set_reserve(Reserve {
+        merged_pages: RESERVE_PAGES,
+        ..Reserve::default()
+    });
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{Ordering::Acquire, fence};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result, SegmentId};
@@ -279,11 +280,14 @@ impl<L: RecordLog> Tree<L> {
     /// The same; `note` is called while no writer is at work.
     pub(crate) fn freeze_with<T>(&self, note: impl FnOnce() -> T) -> (Snapshot<'_, L>, T) {
         let mut past = self.past.lock();
-        let _closed = self.gate.close();
+        let begun = Instant::now();
+        let closed = self.gate.close();
         let noted = note();
         let generation = self.current.load_full();
         let next = Generation::new(generation.epoch.next(), generation.end());
         self.current.store(Arc::new(next));
+        drop(closed);
+        self.parts.counters.add_freeze(begun.elapsed());
         past.frozen.push_back(Arc::clone(&generation));
         let snapshot = Snapshot {
             parts: &self.parts,
