@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ::tucana::{Options, Result, Store};
+use ::tucana::{Maintenance, Options, Recovery, Result, Store};
 use kreon_device::Device;
 use kreon_sim::{Dice, Image, SimDevice, SimOptions};
 
@@ -150,11 +150,14 @@ impl fmt::Display for Setting {
     }
 }
 
-/// How all stores of the torture are opened.
+/// How all stores of the torture are opened: what a recovery finds, and when a commit is made, follows from the calls.
 pub(super) fn options(memory_bytes: usize, volume_bytes_max: u64) -> Options {
     Options {
         memory_bytes,
         volume_bytes_max,
+        recovery: Recovery::LastCommit,
+        maintenance: Maintenance::Callers,
+        ..Options::default()
     }
 }
 
