@@ -167,8 +167,8 @@ fn read_headers(
     };
     let mut headers = Vec::new();
     let block_bytes = (device.block_bytes() as usize).max(EXTENT_HEADER_BYTES);
-    let mut blocks = AlignedBuf::new(HEADERS * block_bytes);
     let all: Vec<ExtentNo> = (1..extents_of(device).min(end)).map(ExtentNo).collect();
+    let mut blocks = AlignedBuf::new(all.len().clamp(1, HEADERS) * block_bytes);
     for extents in all.chunks(HEADERS) {
         let mut reads: Vec<Read<'_>> = extents
             .iter()

@@ -11,7 +11,7 @@ use crate::partition::Partition;
 use crate::verify::{Partitions, VerifyReport, Volume, verify};
 
 /// Extents read together: 1 MiB each.
-const DEPTH: usize = 8;
+const DEPTH: usize = 4;
 
 impl Partitions for Shared {
     fn count(&self) -> usize {

@@ -122,8 +122,8 @@ impl Image<'_> {
     fn by_partition(&self, blocks: u32, partitions: usize) -> Result<Vec<Vec<u32>>> {
         let mut by_partition = vec![Vec::new(); partitions];
         let begin_bytes = (self.device.block_bytes() as usize).max(IMAGE_HEADER_BYTES);
-        let mut begins = AlignedBuf::new(BEGINNINGS * begin_bytes);
         let all: Vec<u32> = (0..blocks).collect();
+        let mut begins = AlignedBuf::new(all.len().min(BEGINNINGS) * begin_bytes);
         for some in all.chunks(BEGINNINGS) {
             let parts = begins.chunks_exact_mut(begin_bytes);
             let reads = some.iter().zip(parts);
