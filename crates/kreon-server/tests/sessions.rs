@@ -156,10 +156,12 @@ fn databases_have_keys_of_their_own() {
     assert_eq!(wire.ask("SELECT 1"), "+OK");
     assert_eq!(wire.ask("GET a"), "$-1");
     assert_eq!(wire.ask("SELECT 4"), "-ERR DB index is out of range");
-    assert_eq!(
-        wire.ask("SELECT x"),
-        "-ERR value is not an integer or out of range"
-    );
+    for index in ["x", "+1", "01"] {
+        assert_eq!(
+            wire.ask(&format!("SELECT {index}")),
+            "-ERR value is not an integer or out of range"
+        );
+    }
     assert_eq!(wire.ask("SELECT 0"), "+OK");
     assert_eq!(wire.ask("GET a"), "$1|0");
 }
@@ -326,6 +328,10 @@ fn commands_on_the_server_tell_of_it() {
         wire.ask("CONFIG SET nosuch 1")
             .starts_with("-ERR Unknown option")
     );
+    assert_eq!(wire.ask("WAIT 0 100"), ":0");
+    wire.send(b"MULTI\r\nWAIT 1 100\r\nSET a 1\r\nEXEC\r\nDEL a\r\n");
+    let replies = [(); 5].map(|()| wire.reply());
+    assert_eq!(replies[3], "*2|:0|+OK");
     assert_eq!(wire.ask("DEBUG SLEEP 0"), "+OK");
     let slow = wire.ask("SLOWLOG GET 1");
     assert!(slow.contains("|$5|DEBUG|$5|SLEEP|"), "{slow}");

@@ -179,8 +179,10 @@ impl Session {
     }
 
     fn select(&self, args: &[Bytes]) -> Reply {
-        let index = args.get(1).and_then(|arg| str::from_utf8(arg).ok());
-        match index.and_then(|index| index.parse::<i64>().ok()) {
+        let text = args.get(1).and_then(|arg| str::from_utf8(arg).ok());
+        let index = text.and_then(|text| text.parse::<i64>().ok());
+        // Numbers have one spelling: no `+`, no zeros in front.
+        match index.filter(|index| text == Some(index.to_string().as_str())) {
             None => Reply::Error(CommandError::new(
                 "ERR value is not an integer or out of range",
             )),
@@ -204,7 +206,7 @@ fn is_on_data(command: &Command) -> bool {
             command.id != Id::Memory
                 && (command.flags.has(Flags::READONLY) || command.flags.has(Flags::WRITE))
         }
-        _ => true,
+        _ => command.id != Id::Wait,
     }
 }
 
