@@ -37,7 +37,7 @@ mod tree;
 pub use kreon_base::{Error, ErrorKind, Result};
 pub use log::{MemoryLog, Placed, Record, RecordLog};
 pub use page_supply::{CountedPages, PageSupply};
-pub use store::{Options, Store, StoreScan, StoreSnapshot};
+pub use store::{Creation, Options, Store, StoreScan, StoreSnapshot};
 pub use tree::{
     Direction, KEY_BYTES_MAX, Publication, Scan, ScanRange, Snapshot, Tree, TreeHome, TreeRoot,
     TreeStats, Verified,

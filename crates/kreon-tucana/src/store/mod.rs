@@ -6,10 +6,11 @@
 //! - `superblocks`: the four slots; `catalogue`: what a superblock leads to
 //! - `commit`: how a state becomes durable
 //! - `opening`: how a store begins, and begins again
-//! - `store`: the face of it all
+//! - `store`: the face of it all; `file`: a store in a file
 
 mod catalogue;
 mod commit;
+mod file;
 mod home;
 mod log_buffer;
 mod opening;
@@ -19,5 +20,6 @@ mod superblocks;
 mod volume_log;
 mod volume_pages;
 
+pub use file::Creation;
 pub use opening::Options;
 pub use store::{Store, StoreScan, StoreSnapshot};

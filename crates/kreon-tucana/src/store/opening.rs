@@ -194,7 +194,7 @@ pub(super) fn is_used_up(epoch: Epoch, incarnation: Incarnation) -> bool {
 
 /// A random store identity, so that remains of another store on the device never verify. The standard library seeds
 /// its hasher from the operating system.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 

@@ -97,6 +97,15 @@ impl Store {
         self.tree.get(key)
     }
 
+    /// Lends the value of a key to `use_value`, without a copy. Keep it short: the page of the value cannot leave the memory
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Those of the device; `Corruption`.
+    pub fn get_with<R>(&self, key: &[u8], use_value: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.tree.get_with(key, use_value)
+    }
+
     /// The pairs of a range, as they are when the scan comes to their leaf.
     pub fn scan(&self, range: ScanRange, direction: Direction) -> StoreScan<'_> {
         StoreScan(self.tree.scan(range, direction))
