@@ -9,6 +9,14 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
         Kind::Kreon | Kind::Kvell => {
             Some(format!("its defaults in {}", mib(means.own_memory_bytes())))
         }
+        Kind::Tucana => {
+            let set = super::tuning::tucana(means);
+            Some(format!(
+                "{} for nodes and reads of the log, {} for segments of the log",
+                mib(set.memory_bytes),
+                mib(set.log_bytes)
+            ))
+        }
         #[cfg(feature = "rocksdb")]
         Kind::Rocksdb | Kind::Blobdb => Some(rocksdb(means, engine == Kind::Blobdb)),
         #[cfg(feature = "lmdb")]

@@ -48,6 +48,25 @@ impl Means {
     }
 }
 
+/// How Tucana is set: as it comes, within its memory.
+pub struct Tucana {
+    /// Frames for nodes and for what is read of the log.
+    pub memory_bytes: usize,
+    /// Segments of the log in memory beside them: the one that takes records, and those that wait to be written.
+    pub log_bytes: usize,
+}
+
+/// See [`Tucana`].
+pub fn tucana(means: &Means) -> Tucana {
+    const SEGMENT_BYTES: usize = 2 << 20;
+    let own_bytes = means.own_memory_bytes();
+    let log_bytes = (3 * SEGMENT_BYTES).min(own_bytes / 4);
+    Tucana {
+        memory_bytes: own_bytes - log_bytes,
+        log_bytes,
+    }
+}
+
 /// How RocksDB is tuned.
 #[cfg(feature = "rocksdb")]
 pub struct Rocksdb {

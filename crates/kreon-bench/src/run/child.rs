@@ -55,6 +55,7 @@ fn phases(job: &Job) -> anyhow::Result<()> {
         let phase = crate::ycsb::phase::Phase { records, ..*phase };
         memory::reset_peak();
         open.take_randomness();
+        let searched = open.searches();
         settle_device(&job.dir);
         let before = Usage::now(disk.as_ref());
         let workload = phase.workload.name().to_owned();
@@ -79,6 +80,10 @@ fn phases(job: &Job) -> anyhow::Result<()> {
             space_bytes: space_bytes(&job.dir),
             peak_rss_bytes: memory::peak_rss_bytes(),
             randomness: open.take_randomness(),
+            searches: open
+                .searches()
+                .zip(searched)
+                .map(|(now, then)| now.since(then)),
         };
         records = outcome.records;
         say(&Said::Ended(Box::new(Record::new(
