@@ -1,11 +1,9 @@
-//! What a commit costs the writers beside it: `cargo run --release -p kreon-tucana --example commits -- FILE [seconds]`.
+//! What commits cost the writers beside them: `cargo run --release -p kreon-tucana --example commits -- FILE [seconds]`.
 //!
-//! One thread updates random keys of a store in a new file, another one commits ten times a second. Latencies of the updates by
-//! the clock, beside those of as many seconds without a commit.
+//! One thread updates random keys of a store in a new file: while nothing is committed, and while the thread of the store
+//! commits ten times a second. Latencies of the updates by the clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use kreon_device::{FileDevice, FileOptions};
@@ -38,8 +36,9 @@ fn update(store: &Store, time: Duration) -> Result<Vec<f64>> {
 
 fn report(what: &str, latencies: &[f64]) {
     let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize];
+    let over = latencies.iter().filter(|us| **us > 1000.0).count();
     println!(
-        "{what:20} {:8} updates, us: median {:.1}, 99 % {:.1}, 99.99 % {:.1}, largest {:.0}",
+        "{what:20} {:8} updates, us: median {:.1}, 99 % {:.1}, 99.99 % {:.1}, largest {:.0}; {over} over 1 ms",
         latencies.len(),
         at(0.5),
         at(0.99),
@@ -54,44 +53,30 @@ fn main() -> Result<()> {
     let seconds = arguments
         .next()
         .map_or(5, |text| text.parse().expect("seconds"));
-    let file = FileOptions {
-        create: true,
-        ..FileOptions::default()
-    };
-    let (device, _) = FileDevice::open(&path, &file)?;
-    let options = Options {
-        memory_bytes: 256 << 20,
-        ..Options::default()
-    };
-    let store = Store::open(Arc::new(device), &options)?;
-    for number in 0..KEYS {
-        store.put(&key(number), &VALUE)?;
-    }
-    store.commit()?;
     let time = Duration::from_secs(seconds);
-    report("without commits", &update(&store, time)?);
-    let (goes_on, commits, longest_us) =
-        (AtomicBool::new(true), AtomicU64::new(0), AtomicU64::new(0));
-    let latencies = thread::scope(|scope| {
-        scope.spawn(|| {
-            while goes_on.load(Relaxed) {
-                let begun = Instant::now();
-                store.commit().expect("a commit");
-                let took = begun.elapsed();
-                longest_us.fetch_max(took.as_micros() as u64, Relaxed);
-                commits.fetch_add(1, Relaxed);
-                thread::sleep(INTERVAL.saturating_sub(took));
-            }
-        });
-        let latencies = update(&store, time);
-        goes_on.store(false, Relaxed);
-        latencies
-    })?;
-    report("beside commits", &latencies);
-    println!(
-        "{} commits, the longest {} ms",
-        commits.load(Relaxed),
-        longest_us.load(Relaxed) / 1000
-    );
+    let hour = Duration::from_secs(3600);
+    for (what, commit_interval) in [("without commits", hour), ("beside commits", INTERVAL)] {
+        let file = FileOptions {
+            create: true,
+            ..FileOptions::default()
+        };
+        let (device, _) = FileDevice::open(&path, &file)?;
+        let options = Options {
+            memory_bytes: 256 << 20,
+            commit_interval,
+            // Nothing but the time has a commit made.
+            commit_log_bytes: 1 << 40,
+            ..Options::default()
+        };
+        let store = Store::open(Arc::new(device), &options)?;
+        for number in 0..KEYS {
+            store.put(&key(number), &VALUE)?;
+        }
+        store.commit()?;
+        let copies = store.stats().copies;
+        report(what, &update(&store, time)?);
+        println!("{} nodes were copied", store.stats().copies - copies);
+        store.close()?;
+    }
     Ok(())
 }

@@ -18,13 +18,14 @@
 //! mapping instead of `mmap`.
 //!
 //! The log of a store is its own, not that of `kreon-log`, which reads a record only for a caller who knows the lengths of its
-//! key and value: leaves do not.
+//! key and value: leaves do not. It is also the redo log: a durable write waits for a flush of the log alone, which others
+//! share, and an opening replays what is behind the last commit. Records that nothing points at any more are collected: the
+//! live bytes of every segment of the log are counted, and the live records of the poorest ones are copied.
 //!
-//! Not built: collection of dead records, and the count of live bytes for it, so the log only grows; several regions;
-//! commits by a thread of their own (a commit is made when it is called for, or when changed nodes have taken their
-//! frames); a replay of the log behind the last commit; models of the latches under a scheduler of interleavings; early publication of nodes that are
+//! Not built: several regions; models of the latches under a scheduler of interleavings; early publication of nodes that are
 //! not changed any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and
-//! records of more than 2 MiB.
+//! records of more than 2 MiB. A writer whose nodes or keys are not in memory reads them inside the gate, so a commit that
+//! begins meanwhile, and with it the other writers, waits for the read.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +38,9 @@ mod tree;
 pub use kreon_base::{Error, ErrorKind, Result};
 pub use log::{MemoryLog, Placed, Record, RecordLog};
 pub use page_supply::{CountedPages, PageSupply};
-pub use store::{Creation, Options, Store, StoreScan, StoreSnapshot};
+pub use store::{
+    Creation, Durability, Maintenance, Options, Recovery, Store, StoreScan, StoreSnapshot,
+};
 pub use tree::{
     Direction, KEY_BYTES_MAX, Publication, Scan, ScanRange, Snapshot, Tree, TreeHome, TreeRoot,
     TreeStats, Verified,

@@ -43,7 +43,7 @@ fn header(level: u8) -> NodeHeader {
 
 fn drawn_header(level: u8, count: u16, detail: u16) -> Box<PageBytes> {
     let mut page = Box::new([0; PAGE_BYTES]);
-    draw(&mut page, 4, b"tN\x01");
+    draw(&mut page, 4, b"tN\x02");
     page[7] = level;
     draw(&mut page, 8, &[0x0f, 0x0e, 0x0d, 0x0c, 0x0b, 0x0a]);
     draw(&mut page, 14, &[6, 5, 4, 3, 2, 1]);
@@ -59,10 +59,11 @@ fn leaf() -> Box<PageBytes> {
     let mut leaf = LeafMut::of(&mut page);
     leaf.set_prefix_bytes(4);
     for (index, key) in [&b"userab"[..], b"userabcdefghij"].into_iter().enumerate() {
+        let offset = LogOffset(0x0102_0304_0500 + index as u64);
         let entry = LeafEntry {
             head: head_of(key, 4),
             hash: key_hash(key),
-            location: Location::new(LogOffset(0x0102_0304_0500 + index as u64), 65),
+            location: Location::new(offset, [65, 300_000][index]),
         };
         leaf.insert(index, entry);
     }
@@ -92,8 +93,8 @@ fn a_leaf_is_as_the_document_draws_it() {
         let hash = KeyHash::new(key.len() as u64).bytes(key).finish();
         draw(&mut page, at, &hash.to_le_bytes()[4..]);
     }
-    draw(&mut page, 2468, &[2, 0, 0x00, 5, 4, 3, 2, 1]);
-    draw(&mut page, 2476, &[2, 0, 0x01, 5, 4, 3, 2, 1]);
+    draw(&mut page, 2468, &[9, 0, 0x00, 5, 4, 3, 2, 1]);
+    draw(&mut page, 2476, &[0x50, 0x92, 0x01, 5, 4, 3, 2, 1]);
     draw_checksum(&mut page, POINTER.page.0);
     assert!(page == leaf());
     seal().verify(&page, POINTER, 0).unwrap();
@@ -131,7 +132,7 @@ fn a_superblock_is_as_the_document_draws_it() {
         catalogue_bytes: 100,
     };
     let mut page = Box::new([0; PAGE_BYTES]);
-    draw(&mut page, 4, b"tS\x01\0TucanVol");
+    draw(&mut page, 4, b"tS\x02\0TucanVol");
     draw(&mut page, 16, &STORE.0.to_le_bytes());
     for (at, byte) in [(24, 2), (28, 44), (32, 6), (40, 9), (48, 3), (72, 100)] {
         page[at] = byte;

@@ -12,9 +12,15 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
         Kind::Tucana => {
             let set = super::tuning::tucana(means);
             Some(format!(
-                "{} for nodes and reads of the log, {} for segments of the log",
+                "{} for nodes and reads of the log, {} for segments of the log, a commit every {} s or {} of log{}",
                 mib(set.memory_bytes),
-                mib(set.log_bytes)
+                mib(set.log_bytes),
+                set.commit_seconds,
+                mib(set.commit_log_bytes as usize),
+                match means.is_sync {
+                    true => ", a flush of the log with each put",
+                    false => "",
+                }
             ))
         }
         #[cfg(feature = "rocksdb")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use kreon_device::{Device, FileDevice, FileOptions};
-use tucana::{Direction, Options, ScanRange, Store};
+use tucana::{Direction, Durability, Options, ScanRange, Store};
 
 use super::tuning::{self, Means};
 use super::watched::Watched;
@@ -15,7 +15,6 @@ use crate::randomness::Randomness;
 struct Tucana {
     store: Store,
     device: Opened,
-    is_sync: bool,
 }
 
 /// Its device, and where the transfers are watched.
@@ -30,13 +29,16 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
     let device = open_device(&path, means.trace)?;
     let options = Options {
         memory_bytes: tuning::tucana(means).memory_bytes,
+        durability: match means.is_sync {
+            true => Durability::Sync,
+            false => Durability::Buffered,
+        },
         ..Options::default()
     };
     let store = Store::open(Arc::clone(&device.plain), &options);
     Ok(Box::new(Tucana {
         store: store.with_context(|| format!("open {}", path.display()))?,
         device,
-        is_sync: means.is_sync,
     }))
 }
 
@@ -64,10 +66,7 @@ fn open_device(path: &Path, is_watched: bool) -> anyhow::Result<Opened> {
 impl Engine for Tucana {
     fn put(&self, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
         self.store.put(key, value)?;
-        match self.is_sync {
-            true => Ok(self.store.commit()?),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     fn get(&self, key: &[u8], show: &mut dyn FnMut(&[u8])) -> anyhow::Result<bool> {
@@ -97,10 +96,14 @@ impl Engine for Tucana {
         Ok(self.store.commit()?)
     }
 
+    fn persist(&self) -> anyhow::Result<()> {
+        Ok(self.store.sync()?)
+    }
+
     fn write_buffered(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> anyhow::Result<()> {
         // No batches: each put stands by itself.
         for (key, value) in pairs {
-            self.store.put(key, value)?;
+            self.store.put_with(key, value, Durability::Buffered)?;
         }
         Ok(())
     }

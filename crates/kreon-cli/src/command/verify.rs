@@ -87,6 +87,10 @@ fn verify_tucana(store: &tucana::Store, out: &mut Sink) -> Result<()> {
     for (count, what) in [
         (found.pages.len() as u64, "tree pages"),
         (found.keys, "entries"),
+        (
+            found.live_bytes.values().sum(),
+            "bytes of their log records",
+        ),
         (0, "problems"),
     ] {
         out.line(&format!("{count:>16} {what}"))?;

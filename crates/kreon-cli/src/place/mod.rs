@@ -114,7 +114,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.sync()?),
             Self::Kvell(store) => Ok(store.sync()?),
-            Self::Tucana(store) => Ok(store.store().commit()?),
+            Self::Tucana(store) => Ok(store.store().sync()?),
             Self::Cluster(_) => Ok(()),
         }
     }

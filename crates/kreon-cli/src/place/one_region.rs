@@ -87,11 +87,11 @@ impl OneRegion {
         self.settle(durability)
     }
 
-    /// One commit for all that was written before.
+    /// One flush of the log for all that was written before.
     fn settle(&self, durability: Durability) -> Result<()> {
         match durability {
             Durability::Buffered => Ok(()),
-            Durability::Sync => Ok(self.0.commit()?),
+            Durability::Sync => Ok(self.0.sync()?),
         }
     }
 }

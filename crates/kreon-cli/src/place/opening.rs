@@ -99,6 +99,7 @@ fn open_tucana(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> 
             Some(bytes) => bytes as u64,
             None => defaults.volume_bytes_max,
         },
+        ..defaults
     };
     let creation = match (opening.creates_store, opening.formats_store) {
         (false, _) => Creation::Never,

@@ -25,7 +25,7 @@ mod superblock;
 pub use hash::key_hash;
 pub use index::{CHILDREN_MAX, Index, IndexMut};
 pub use leaf::{ENTRIES_MAX, HeadShift, Leaf, LeafEntry, LeafMut, head_of};
-pub use location::{LENGTH_UNIT_BYTES, Location, RECORD_BYTES_MAX};
+pub use location::{EXACT_BYTES_MAX, Location, RECORD_BYTES_MAX};
 pub use node::{FORMAT_VERSION, NODE_HEADER_BYTES, NodeHeader, NodeSeal, common_prefix, separator};
 pub use pointer::NodePointer;
 pub use superblock::{COMMIT_MAX, Superblock, slot_of};

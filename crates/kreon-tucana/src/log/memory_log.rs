@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kreon_base::{Error, ErrorKind, LogOffset, Lsn, RegionId, Result, SEGMENT_BYTES};
 
 use super::record_log::{Placed, Record, RecordLog};
-use crate::format::{LENGTH_UNIT_BYTES, Location, RECORD_BYTES_MAX};
+use crate::format::{Location, RECORD_BYTES_MAX};
 
 /// Bytes that a record takes beside key and value, as on a device.
 const HEADER_BYTES: usize = 16;
 
+/// A record begins at a multiple of this, in bytes.
+const UNIT_BYTES: usize = 64;
+
 /// Units of a segment.
-const UNITS: u64 = SEGMENT_BYTES / LENGTH_UNIT_BYTES as u64;
+const UNITS: u64 = SEGMENT_BYTES / UNIT_BYTES as u64;
 
 /// Most segments: 32 GiB of records.
 const SEGMENTS_MAX: usize = 1 << 14;
@@ -51,7 +54,7 @@ impl Default for MemoryLog {
 impl MemoryLog {
     /// Bytes of log that records take.
     pub fn bytes(&self) -> u64 {
-        self.tail.load(Relaxed) * LENGTH_UNIT_BYTES as u64
+        self.tail.load(Relaxed) * UNIT_BYTES as u64
     }
 
     /// The newest record of every key: its value, or none if it was deleted.
@@ -72,13 +75,17 @@ impl MemoryLog {
     }
 
     fn stored(&self, location: Location) -> Option<&Stored> {
-        let unit = location.offset.0 / LENGTH_UNIT_BYTES as u64;
+        let unit = location.offset.0 / UNIT_BYTES as u64;
         self.slot(unit)?.get()
     }
 }
 
 impl RecordLog for MemoryLog {
-    fn append(&self, record: &Record<'_>) -> Result<Placed> {
+    fn make_room(&self, _: &Record<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn append(&self, record: &Record<'_>) -> Result<Option<Placed>> {
         let value = record.value.unwrap_or_default();
         let record_bytes = HEADER_BYTES + record.key.len() + value.len();
         if record_bytes > RECORD_BYTES_MAX {
@@ -86,7 +93,7 @@ impl RecordLog for MemoryLog {
                 "a record of {record_bytes} bytes, the most is {RECORD_BYTES_MAX}"
             )));
         }
-        let units = record_bytes.div_ceil(LENGTH_UNIT_BYTES) as u64;
+        let units = record_bytes.div_ceil(UNIT_BYTES) as u64;
         let unit = self.tail.fetch_add(units, Relaxed);
         let full = || Error::new(ErrorKind::OutOfSpace, "the log in memory is full");
         let segment = self.segments.get((unit / UNITS) as usize);
@@ -101,11 +108,11 @@ impl RecordLog for MemoryLog {
         };
         let is_first = slot.set(stored).is_ok();
         debug_assert!(is_first, "unit {unit} was handed out twice");
-        let offset = LogOffset(unit * LENGTH_UNIT_BYTES as u64);
-        Ok(Placed {
+        let offset = LogOffset(unit * UNIT_BYTES as u64);
+        Ok(Some(Placed {
             lsn: Lsn(unit),
             location: Location::new(offset, record_bytes),
-        })
+        }))
     }
 
     fn read<R>(&self, location: Location, use_record: impl FnOnce(Record<'_>) -> R) -> Result<R> {
@@ -130,6 +137,6 @@ impl RecordLog for MemoryLog {
 
     #[inline]
     fn lsn(&self, location: Location) -> Lsn {
-        Lsn(location.offset.0 / LENGTH_UNIT_BYTES as u64)
+        Lsn(location.offset.0 / UNIT_BYTES as u64)
     }
 }

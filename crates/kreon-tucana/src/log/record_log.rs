@@ -26,11 +26,17 @@ pub struct Placed {
 
 /// A log of records. A record never changes, and can be read from the moment when its append returns.
 pub trait RecordLog: Send + Sync {
-    /// Appends a record.
+    /// Makes room for a record, so that an append of it does not have to wait. May wait for the device.
     ///
     /// # Errors
     /// `InvalidArgument` for a record that is too long, `OutOfSpace`, those of the device.
-    fn append(&self, record: &Record<'_>) -> Result<Placed>;
+    fn make_room(&self, record: &Record<'_>) -> Result<()>;
+
+    /// Appends a record; never waits for the device. `None`: others have taken the room that was made.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a record that is too long; `Poisoned`.
+    fn append(&self, record: &Record<'_>) -> Result<Option<Placed>>;
 
     /// Lends the record at `location` to `use_record`. May wait for the device.
     ///

@@ -1,6 +1,6 @@
 //! What a superblock leads to: one region with one tree, one log, and the blocks of the bitmap.
 
-use kreon_base::{Epoch, Error, Incarnation, Lsn, PageNo, RegionId, RegionOptions, Result};
+use kreon_base::{Epoch, Error, Lsn, PageNo, RegionId, RegionOptions, Result};
 use kreon_device::Device;
 use kreon_format::{
     Catalogue, GroupPointer, LogRecord, PagePointer, RegionRecord, TreeRecord, decode_page,
@@ -10,15 +10,14 @@ use kreon_volume::page_io::read_pages;
 use kreon_volume::{Allocator, Purpose};
 
 use super::home::LOG;
+use super::log_mark::{LogMark, REGION};
 use crate::format::{NodePointer, Superblock};
 use crate::tree::TreeRoot;
 
-/// The only region.
-pub(super) const REGION: RegionId = RegionId(1);
 const REGION_NAME: &str = "tucana";
 
-/// The catalogue of a tree with this root, without the groups.
-pub(super) fn compose(root: &TreeRoot, log_end: Lsn, incarnation: Incarnation) -> Catalogue {
+/// The catalogue of a tree with this root, without the groups. The log goes on at `mark`, and is durable up to `log_end`.
+pub(super) fn compose(root: &TreeRoot, mark: &LogMark, log_end: Lsn) -> Catalogue {
     let tree = TreeRecord {
         root: Some(PagePointer {
             page: root.pointer.page,
@@ -38,12 +37,12 @@ pub(super) fn compose(root: &TreeRoot, log_end: Lsn, incarnation: Incarnation) -
     };
     let log = LogRecord {
         id: LOG,
-        marker: log_end,
-        incarnation,
+        marker: mark.marker,
+        incarnation: mark.incarnation,
         resumes: Vec::new(),
         followed_from: None,
         durable: log_end,
-        open: None,
+        open: Some(mark.open),
         next: None,
         image: Vec::new(),
     };
@@ -55,13 +54,15 @@ pub(super) fn compose(root: &TreeRoot, log_end: Lsn, incarnation: Incarnation) -
     }
 }
 
-/// Allocates the pages of a catalogue with all groups. Repeats until they suffice, because an allocation may add groups.
+/// Takes the pages of a catalogue with all groups, of `spare` and then of the volume. Repeats until they suffice, because an
+/// allocation may add groups.
 ///
 /// # Errors
 /// `OutOfSpace`; those of the device.
 pub(super) fn take_pages(
     allocator: &mut Allocator,
     catalogue: &mut Catalogue,
+    spare: &mut Vec<PageNo>,
 ) -> Result<Vec<PageNo>> {
     // A placeholder: every pointer has the same length.
     let any = GroupPointer {
@@ -76,6 +77,10 @@ pub(super) fn take_pages(
         let missing = wanted.saturating_sub(pages.len()) as u64;
         if missing == 0 {
             return Ok(pages);
+        }
+        if let Some(page) = spare.pop() {
+            pages.push(page);
+            continue;
         }
         let (first, count) = allocator.allocate_pages(missing, Purpose::Maintenance)?;
         pages.extend((first.0..first.0 + count).map(PageNo));
@@ -132,4 +137,22 @@ pub(super) fn root_of(catalogue: &Catalogue) -> Result<TreeRoot> {
         },
         level: tree.height.checked_sub(1).ok_or_else(wrong)?,
     })
+}
+
+/// Where the log goes on in a catalogue, and how far it is durable.
+///
+/// # Errors
+/// `Corruption` if it has not exactly one log that is open.
+pub(super) fn mark_of(catalogue: &Catalogue) -> Result<(LogMark, Lsn)> {
+    let wrong = || Error::corruption("the catalogue is not one of a log of tucana");
+    let [log] = catalogue.logs.as_slice() else {
+        return Err(wrong());
+    };
+    let mark = LogMark {
+        marker: log.marker,
+        open: log.open.ok_or_else(wrong)?,
+        incarnation: log.incarnation,
+        moved_from: 0,
+    };
+    Ok((mark, log.durable))
 }

@@ -11,7 +11,8 @@ use kreon_format::{SUPERBLOCK_PAGES, StoreId};
 use kreon_volume::creation;
 use kreon_volume::page_io::{is_there, read_pages};
 
-use super::opening::{Options, random};
+use super::opening::random;
+use super::options::Options;
 use super::store::Store;
 use super::superblocks::{self, Found};
 use crate::format::Superblock;

@@ -1,16 +1,19 @@
 //! The volume as the parts of a store see it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use kreon_base::{Incarnation, LogId};
+use kreon_base::{Error, ErrorKind, Incarnation, LogId, Result};
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use kreon_volume::Allocator;
 use parking_lot::Mutex;
 
-/// The only log.
+/// The log of all writes.
 pub(super) const LOG: LogId = LogId(0);
+
+/// The log of records that were moved.
+pub(super) const MOVED: LogId = LogId(1);
 
 /// Device, frames, space and identity.
 #[derive(Clone)]
@@ -22,4 +25,25 @@ pub(super) struct Home {
     pub store: StoreId,
     /// This opening of the store.
     pub incarnation: Incarnation,
+    pub poison: Arc<Poison>,
+}
+
+/// Why nothing is written any more: the first write or flush that failed. It is not known what is durable since.
+#[derive(Default)]
+pub(super) struct Poison(OnceLock<Error>);
+
+impl Poison {
+    /// # Errors
+    /// `Poisoned` with the cause.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.0.get() {
+            Some(cause) => Err(Error::new(ErrorKind::Poisoned, cause.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Passes an outcome on. An error ends all writing.
+    pub(super) fn note<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.inspect_err(|error| drop(self.0.set(error.clone())))
+    }
 }

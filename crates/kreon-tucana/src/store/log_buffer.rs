@@ -1,10 +1,10 @@
 //! A segment of the log in memory.
 //!
 //! Its first page is the segment's header, then come records, each one fragment, and pads where it was written out. What is
-//! written never changes: pages that hold records are written once.
+//! written never changes: blocks of the device that hold records are written once.
 
 use kreon_base::{
-    Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_BYTES, SegmentId,
+    Error, Incarnation, LogId, LogOffset, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_BYTES, SegmentId,
 };
 use kreon_device::{AppendBuffer, Backing, Device, Reservation, Reserve};
 use kreon_format::{
@@ -13,16 +13,26 @@ use kreon_format::{
 };
 use parking_lot::Mutex;
 
-use super::home::LOG;
 use crate::format::Location;
 use crate::log::{Placed, Record};
 
 pub(super) const SEGMENT: u32 = SEGMENT_BYTES as u32;
 
+/// Where a segment is in its log.
+#[derive(Clone, Copy)]
+pub(super) struct SegmentPlace {
+    pub log: LogId,
+    pub segment: SegmentId,
+    pub sequence: u64,
+    /// The segment that is reserved behind it: so a replay finds it.
+    pub next: Option<SegmentId>,
+}
+
 /// A segment that takes records, or took them.
 pub(super) struct LogBuffer {
     pub segment: SegmentId,
     pub sequence: u64,
+    pub next: Option<SegmentId>,
     seal: FragmentSeal,
     mark: u16,
     buffer: AppendBuffer,
@@ -31,26 +41,25 @@ pub(super) struct LogBuffer {
 }
 
 impl LogBuffer {
-    /// The segment number `sequence` of the log, with its header.
+    /// A segment with its header, which tells that everything before `durable` is durable.
     ///
     /// # Errors
     /// None that a new buffer can have.
     pub(super) fn new(
-        store: StoreId,
-        incarnation: Incarnation,
-        segment: SegmentId,
-        sequence: u64,
+        (store, incarnation): (StoreId, Incarnation),
+        place: SegmentPlace,
+        durable: Lsn,
     ) -> Result<Self> {
         let buffer = AppendBuffer::new(SEGMENT, Backing::Sparse);
         let header = LogSegmentHeader {
             store,
-            log: LOG,
-            segment,
-            sequence,
+            log: place.log,
+            segment: place.segment,
+            sequence: place.sequence,
             incarnation,
             previous: None,
-            next: None,
-            durable: Lsn(0),
+            next: place.next,
+            durable,
         };
         match buffer.reserve(PAGE_BYTES as u32) {
             Reserve::Reserved(mut room) => {
@@ -61,9 +70,11 @@ impl LogBuffer {
                 return Err(Error::invalid("a new segment has no room for its header"));
             }
         }
+        let sequence = place.sequence;
         Ok(Self {
-            segment,
+            segment: place.segment,
             sequence,
+            next: place.next,
             seal: FragmentSeal { store, sequence },
             mark: incarnation_mark(incarnation),
             buffer,
@@ -114,42 +125,41 @@ impl LogBuffer {
         self.buffer.committed(within)
     }
 
-    /// Ends a page behind the last record. Returns where the next one will begin.
+    /// Ends a block of the device behind the last record. The filler tells that everything before `durable` is durable.
+    /// Returns where the next record will begin.
     ///
     /// # Errors
     /// As [`pad`](Self::pad).
-    pub(super) fn end_page(&self) -> Result<u32> {
-        self.pad(self.buffer.reserve_to_boundary(PAGE_BYTES as u32))
+    pub(super) fn end_block(&self, block_bytes: u32, durable: Lsn) -> Result<u32> {
+        self.pad(self.buffer.reserve_to_boundary(block_bytes), durable)
     }
 
     /// Takes no more records.
     ///
     /// # Errors
     /// As [`pad`](Self::pad).
-    pub(super) fn end(&self) -> Result<()> {
-        self.pad(self.buffer.reserve_rest()).map(drop)
+    pub(super) fn end(&self, durable: Lsn) -> Result<()> {
+        self.pad(self.buffer.reserve_rest(), durable).map(drop)
     }
 
     /// Fills a reservation with a pad. Returns its end.
     ///
     /// # Errors
     /// None that a reservation of whole units can have.
-    fn pad(&self, reserved: Reserve<'_>) -> Result<u32> {
-        let room: Reservation<'_> = match reserved {
+    fn pad(&self, reserved: Reserve<'_>, durable: Lsn) -> Result<u32> {
+        let mut room: Reservation<'_> = match reserved {
             Reserve::Reserved(room) => room,
             Reserve::Full { used } => return Ok(used),
             Reserve::Sealed => return Ok(self.buffer.reserved_bytes()),
         };
-        let (mut room, end) = (room, self.buffer.reserved_bytes());
-        let (at, offset) = (room.end(), self.offset(room.at()));
-        debug_assert!(at <= end);
-        let padded = encode_pad(&mut room, &self.seal, offset, self.mark, Lsn(0));
+        let (end, offset) = (room.end(), self.offset(room.at()));
+        let padded = encode_pad(&mut room, &self.seal, offset, self.mark, durable);
         room.commit();
-        padded.map(|()| at)
+        padded.map(|()| end)
     }
 
-    /// Writes everything before `end`, the border of a page, that is not on the device yet, and shows the whole pages that it
-    /// wrote to `keep`. Waits for threads that still copy records.
+    /// Writes everything before `end`, the border of a block, that is not on the device yet, and shows the whole pages that
+    /// are there now to `keep`. Waits for threads that still copy records.
     ///
     /// # Errors
     /// Those of the device.
@@ -172,11 +182,18 @@ impl LogBuffer {
             }
             std::thread::yield_now();
         }
-        let bytes = self.buffer.committed_range(*written..end);
-        let bytes = bytes.ok_or_else(|| Error::invalid("bytes of the log are not there"))?;
-        let offset = self.offset(*written).0;
-        device.write_at(offset, bytes)?;
-        keep(PageNo::containing(offset), bytes);
+        let there = |from, to| {
+            let bytes = self.buffer.committed_range(from..to);
+            bytes.ok_or_else(|| Error::invalid("bytes of the log are not there"))
+        };
+        device.write_at(self.offset(*written).0, there(*written, end)?)?;
+        // A page is kept when all of it is there: what is in a frame never changes.
+        let whole = |at: u32| at - at % PAGE_BYTES as u32;
+        let (first, behind) = (whole(*written), whole(end));
+        if first < behind {
+            let page = PageNo::containing(self.offset(first).0);
+            keep(page, there(first, behind)?);
+        }
         *written = end;
         Ok(())
     }
@@ -185,6 +202,11 @@ impl LogBuffer {
     /// is told from a store.
     pub(super) fn is_empty(&self) -> bool {
         self.buffer.reserved_bytes() <= PAGE_BYTES as u32
+    }
+
+    /// Bytes that are left for records.
+    pub(super) fn left_bytes(&self) -> u32 {
+        SEGMENT - self.buffer.reserved_bytes()
     }
 
     /// Position of the next record.

@@ -1,25 +1,38 @@
 //! A tree on a volume: its log, its pages, its commits, its opening.
 //!
-//! - `home`: the volume as the parts see it
-//! - `log_buffer`: a segment of the log in memory; `volume_log`: the log
+//! - `options`: how a store is opened; `home`: the volume as the parts see it
+//! - `log_buffer`: a segment of the log in memory; `segment_table`: all segments; `log_mark`: a position of the log;
+//!   `volume_log`: the log
+//! - `group_flush`: flushes of the log that writers share; `replay`: the log behind the last commit
 //! - `volume_pages`: pages for nodes
 //! - `superblocks`: the four slots; `catalogue`: what a superblock leads to
-//! - `commit`: how a state becomes durable
+//! - `durable`: what is durable; `commits`: how a state becomes durable
+//! - `collect`: dead records
 //! - `opening`: how a store begins, and begins again
+//! - `shared`: writes, commits and collection together; `threads`: who does what is not done by callers
 //! - `store`: the face of it all; `file`: a store in a file
 
 mod catalogue;
-mod commit;
+mod collect;
+mod commits;
+mod durable;
 mod file;
+mod group_flush;
 mod home;
 mod log_buffer;
+mod log_mark;
 mod opening;
+mod options;
+mod replay;
+mod segment_table;
+mod shared;
 #[expect(clippy::module_inception, reason = "the file is the store itself")]
 mod store;
 mod superblocks;
+mod threads;
 mod volume_log;
 mod volume_pages;
 
 pub use file::Creation;
-pub use opening::Options;
+pub use options::{Durability, Maintenance, Options, Recovery};
 pub use store::{Store, StoreScan, StoreSnapshot};

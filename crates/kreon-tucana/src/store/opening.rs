@@ -6,68 +6,33 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Error, ErrorKind, Incarnation, Result, SEGMENT_BYTES};
+use kreon_base::{Epoch, Error, Incarnation, Lsn, PageNo, Result, SEGMENT_BYTES};
 use kreon_device::Device;
-use kreon_format::{PagePointer, StoreId, VOLUME_SEGMENTS_MAX};
-use kreon_mapping::{Mapping, MappingOptions};
+use kreon_format::{PagePointer, StoreId};
 use kreon_volume::{Allocator, creation};
 use parking_lot::Mutex;
 
-use super::catalogue::{self, REGION};
-use super::commit::Durable;
-use super::home::{Home, LOG};
+use super::catalogue;
+use super::durable::{Durable, first_epoch};
+use super::home::{Home, LOG, MOVED};
+use super::log_mark::{LogMark, REGION};
+use super::options::{Options, Recovery};
+use super::replay::OldLog;
 use super::superblocks::{self, Found};
-use super::volume_log::VolumeLog;
+use super::volume_log::{KnownLog, VolumeLog};
 use super::volume_pages::VolumePages;
 use crate::format::Superblock;
 use crate::tree::{Tree, TreeHome};
 
-/// Bits of an epoch that count within one opening: a freeze a second for eight years.
-const EPOCH_BITS: u32 = 28;
-
-/// Most openings.
-const INCARNATION_MAX: u64 = (1 << (48 - EPOCH_BITS)) - 1;
-
-/// How a store is opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Memory for nodes and for what is read of the log, in bytes; 512 KiB at the least. Segments of the log in memory, 4 MiB
-    /// in most cases, come on top. Default: 64 MiB. More: fewer reads, and fewer commits for want of frames.
-    pub memory_bytes: usize,
-    /// The longest that the volume may become, in bytes; rounded down to whole segments of 2 MiB. Default: 1 TiB.
-    pub volume_bytes_max: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            memory_bytes: 64 << 20,
-            volume_bytes_max: 1 << 40,
-        }
-    }
-}
-
-impl Options {
-    fn segments_max(&self) -> u32 {
-        let segments = self.volume_bytes_max / SEGMENT_BYTES;
-        segments.min(u64::from(VOLUME_SEGMENTS_MAX)) as u32
-    }
-
-    fn mapping(&self, device: &Arc<dyn Device>) -> Result<Arc<Mapping>> {
-        let volume_bytes_max = u64::from(self.segments_max()) * SEGMENT_BYTES;
-        let options = MappingOptions::new(self.memory_bytes, volume_bytes_max);
-        Ok(Arc::new(Mapping::new(Arc::clone(device), options)?))
-    }
-}
-
-/// The parts of a store.
+/// The parts of a store. What is in the log behind its last commit is not in the tree yet.
 pub(super) struct Opened {
     pub home: Home,
     pub log: Arc<VolumeLog>,
+    pub pages: Arc<VolumePages>,
     pub tree: Tree<VolumeLog>,
     pub durable: Durable,
-    /// The tree is new, and not durable yet.
-    pub is_new: bool,
+    /// Where the log that is to be replayed begins, and how far it was durable.
+    pub to_replay: Option<(LogMark, Lsn)>,
 }
 
 /// Opens the store on a device, or makes one if there is nothing.
@@ -92,9 +57,17 @@ fn create(device: Arc<dyn Device>, options: &Options) -> Result<Opened> {
         allocator: Arc::new(Mutex::new(allocator)),
         store,
         incarnation: Incarnation(1),
+        poison: Arc::default(),
     };
-    let log = Arc::new(VolumeLog::new(home.clone(), &[])?);
-    let tree = Tree::new(tree_home(&home, &log), first_epoch(home.incarnation)?)?;
+    let known = KnownLog {
+        segments: Vec::new(),
+        moved: Vec::new(),
+        last: 0,
+    };
+    let log = Arc::new(VolumeLog::new(home.clone(), &known)?);
+    let pages = Arc::new(VolumePages::new(Arc::clone(&home.allocator)));
+    let tree_home = tree_home(&home, &log, &pages);
+    let tree = Tree::new(tree_home, first_epoch(home.incarnation)?)?;
     let nothing = PagePointer {
         page: Default::default(),
         epoch: Epoch(0),
@@ -112,12 +85,10 @@ fn create(device: Arc<dyn Device>, options: &Options) -> Result<Opened> {
     Ok(Opened {
         home,
         log,
+        pages,
         tree,
-        durable: Durable {
-            superblock,
-            catalogue_pages: Vec::new(),
-        },
-        is_new: true,
+        durable: durable_state(superblock, Vec::new(), 0),
+        to_replay: None,
     })
 }
 
@@ -135,7 +106,8 @@ fn open_again(
     }
     let (catalogue, catalogue_pages) = catalogue::read(device.as_ref(), &superblock)?;
     let root = catalogue::root_of(&catalogue)?;
-    let allocator = Allocator::load(
+    let (mark, durable_end) = catalogue::mark_of(&catalogue)?;
+    let mut allocator = Allocator::load(
         Arc::clone(&device),
         options.segments_max(),
         superblock.store,
@@ -147,69 +119,83 @@ fn open_again(
     let epoch = first_epoch(superblock.incarnation)?;
     let mapping = options.mapping(&device)?;
     superblocks::commit(device.as_ref(), &superblock)?;
-    let segments = allocator.log_segments(LOG);
+    let behind = OldLog::find((device.as_ref(), superblock.store), &mark, durable_end)?;
+    claim(&mut allocator, &behind)?;
+    let known = known_log(&allocator, &behind);
+    let live = live_bytes(&allocator, &known);
     let home = Home {
-        device,
+        device: Arc::clone(&device),
         mapping,
         allocator: Arc::new(Mutex::new(allocator)),
         store: superblock.store,
         incarnation: superblock.incarnation,
+        poison: Arc::default(),
     };
-    let log = Arc::new(VolumeLog::new(home.clone(), &segments)?);
-    let tree = Tree::open(tree_home(&home, &log), root, epoch)?;
+    let log = Arc::new(VolumeLog::new(home.clone(), &known)?);
+    let pages = Arc::new(VolumePages::new(Arc::clone(&home.allocator)));
+    let tree = Tree::open(tree_home(&home, &log, &pages), root, epoch)?;
+    let is_wanted = options.recovery == Recovery::ReplayLog;
     Ok(Opened {
         home,
         log,
+        pages,
         tree,
-        durable: Durable {
-            superblock,
-            catalogue_pages,
-        },
-        is_new: false,
+        durable: durable_state(superblock, catalogue_pages, live),
+        to_replay: is_wanted.then_some((mark, durable_end)),
     })
 }
 
-fn tree_home(home: &Home, log: &Arc<VolumeLog>) -> TreeHome<VolumeLog> {
+/// Takes the segments of a log that its last commit did not know, before anything else is put there.
+fn claim(allocator: &mut Allocator, log: &OldLog<'_>) -> Result<()> {
+    let last = log.chain.iter().map(|at| at.segment.0 + 1).max();
+    allocator.extend_to(last.unwrap_or(0))?;
+    let mut chain = log.chain.iter();
+    chain.try_for_each(|at| allocator.claim_log_segment(at.segment, LOG, at.sequence))
+}
+
+fn known_log(allocator: &Allocator, behind: &OldLog<'_>) -> KnownLog {
+    let (segments, moved) = (allocator.log_segments(LOG), allocator.log_segments(MOVED));
+    let named = behind.chain.iter().chain(&behind.behind);
+    let numbers = segments.iter().map(|(_, sequence)| *sequence);
+    let last = numbers.chain(named.map(|at| at.sequence)).max();
+    KnownLog {
+        segments,
+        moved,
+        last: last.unwrap_or(0),
+    }
+}
+
+fn live_bytes(allocator: &Allocator, known: &KnownLog) -> u64 {
+    let segments = known.segments.iter().chain(&known.moved);
+    segments
+        .map(|(segment, _)| u64::from(allocator.live_bytes(*segment)))
+        .sum()
+}
+
+fn durable_state(superblock: Superblock, catalogue_pages: Vec<PageNo>, live: u64) -> Durable {
+    Durable {
+        superblock,
+        catalogue_pages,
+        spare_pages: Vec::new(),
+        withheld: Vec::new(),
+        live_bytes: live,
+        mark: None,
+        number: 0,
+    }
+}
+
+fn tree_home(home: &Home, log: &Arc<VolumeLog>, pages: &Arc<VolumePages>) -> TreeHome<VolumeLog> {
     TreeHome {
         mapping: Arc::clone(&home.mapping),
         log: Arc::clone(log),
-        pages: Arc::new(VolumePages::new(Arc::clone(&home.allocator))),
+        pages: Arc::clone(pages) as _,
         store: home.store,
         region: REGION,
     }
-}
-
-/// The first epoch of an opening.
-fn first_epoch(incarnation: Incarnation) -> Result<Epoch> {
-    if incarnation.0 > INCARNATION_MAX {
-        return Err(Error::new(ErrorKind::OutOfSpace, "all openings were used"));
-    }
-    Ok(Epoch(incarnation.0 << EPOCH_BITS))
-}
-
-/// Whether an opening has used its epochs: snapshots take some, too.
-pub(super) fn is_used_up(epoch: Epoch, incarnation: Incarnation) -> bool {
-    epoch.0 >= (incarnation.0 + 1) << EPOCH_BITS
 }
 
 /// A random store identity, so that remains of another store on the device never verify. The standard library seeds
 /// its hasher from the operating system.
 pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_opening_never_uses_an_epoch_of_the_next() {
-        let own = Incarnation(7);
-        let next = first_epoch(Incarnation(8)).unwrap();
-        assert!(!is_used_up(first_epoch(own).unwrap(), own));
-        assert!(!is_used_up(Epoch(next.0 - 1), own));
-        assert!(is_used_up(next, own) && is_used_up(next.next(), own));
-        assert!(first_epoch(Incarnation(INCARNATION_MAX)).unwrap().0 < 1 << 48);
-        assert!(first_epoch(Incarnation(INCARNATION_MAX + 1)).is_err());
-    }
 }

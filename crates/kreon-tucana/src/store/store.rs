@@ -1,16 +1,17 @@
 //! A store: what a user sees.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, PageNo, Result};
+use kreon_base::{Error, PageNo, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::Device;
-use parking_lot::Mutex;
 
-use super::commit::{Durable, commit};
-use super::home::Home;
-use super::opening::{self, Opened, Options};
+use super::home::{LOG, MOVED};
+use super::opening;
+use super::options::{Durability, Options};
+use super::shared::Shared;
+use super::threads::Threads;
 use super::volume_log::VolumeLog;
-use crate::tree::{Direction, Scan, ScanRange, Snapshot, Tree, TreeStats, Verified};
+use crate::tree::{Direction, Scan, ScanRange, Snapshot, TreeStats, Verified};
 
 /// A scan of a store in progress: [`Iterator`] over results of pairs.
 pub struct StoreScan<'a>(Scan<'a, VolumeLog>);
@@ -20,18 +21,14 @@ pub struct StoreSnapshot<'a>(Snapshot<'a, VolumeLog>);
 
 /// Pairs of keys and values on a device. Any number of threads use a store at once.
 ///
-/// A write is visible when its call returns, and durable when a [`commit`](Self::commit) that began after that returns. After a
-/// crash the store is as at the last commit that ended, or at one that was under way: never anything between.
+/// A write is visible when its call returns. It is durable then, too, with [`Durability::Sync`]; with `Buffered` when a
+/// [`sync`](Self::sync) or [`commit`](Self::commit) that began after that returns, or when a thread of the store has
+/// committed. After a crash the store holds a prefix of all writes in their order, with all that were durable.
 ///
 /// Dropping a store does not commit.
 pub struct Store {
-    home: Home,
-    log: Arc<VolumeLog>,
-    tree: Tree<VolumeLog>,
-    /// Held by the thread that commits.
-    durable: Mutex<Durable>,
-    /// Why nothing is committed any more.
-    poison: OnceLock<Error>,
+    shared: Arc<Shared>,
+    _threads: Threads,
 }
 
 impl Store {
@@ -40,53 +37,46 @@ impl Store {
     /// # Errors
     /// `InvalidArgument` if the device holds something else, or the memory is too little; `Corruption`; `OutOfSpace`; `Io`.
     pub fn open(device: Arc<dyn Device>, options: &Options) -> Result<Self> {
-        let Opened {
-            home,
-            log,
-            tree,
-            durable,
-            is_new,
-        } = opening::open(device, options)?;
-        let store = Self {
-            home,
-            log,
-            tree,
-            durable: Mutex::new(durable),
-            poison: OnceLock::new(),
-        };
-        if is_new {
-            store.commit()?;
-        }
-        Ok(store)
+        let opened = opening::open(device, options)?;
+        let shared = Arc::new(Shared::begin(opened, options)?);
+        let threads = Threads::start(&shared)?;
+        Ok(Self {
+            shared,
+            _threads: threads,
+        })
     }
 
-    /// Gives a key a value. Returns whether it had one. Commits first if changed nodes have taken all their frames.
+    /// Gives a key a value, as durably as [`Options::durability`] says. Returns whether it had one.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key of more than 1 KiB, or a record of more than a segment. `OutOfSpace`: nothing has changed.
-    /// `Poisoned` after a failed commit. Those of the device.
+    /// `InvalidArgument` for a key of more than 1 KiB, or a record of more than a segment. `OutOfSpace`: nothing has changed;
+    /// deletions are possible still. `Poisoned` after a failed write or flush. Those of the device.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.write(|| self.tree.put(key, value))
+        self.put_with(key, value, self.shared.options.durability)
     }
 
-    /// Deletes a key. Returns whether it had a value.
+    /// The same with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put). After an error of the device with `Sync` it is unknown whether the write is durable.
+    pub fn put_with(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<bool> {
+        self.shared.write(key, Some(value), durability)
+    }
+
+    /// Deletes a key, as durably as [`Options::durability`] says. Returns whether it had a value.
     ///
     /// # Errors
     /// As [`put`](Self::put).
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        self.write(|| self.tree.delete(key))
+        self.delete_with(key, self.shared.options.durability)
     }
 
-    fn write(&self, write: impl Fn() -> Result<bool>) -> Result<bool> {
-        self.check()?;
-        loop {
-            match write() {
-                Err(error) if error.kind() == ErrorKind::OutOfSpace && self.tree.wants_freeze() => {
-                    self.commit()?;
-                }
-                outcome => return outcome,
-            }
-        }
+    /// The same with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`put_with`](Self::put_with).
+    pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<bool> {
+        self.shared.write(key, None, durability)
     }
 
     /// The value of a key.
@@ -94,7 +84,7 @@ impl Store {
     /// # Errors
     /// Those of the device; `Corruption`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.tree.get(key)
+        self.shared.tree.get(key)
     }
 
     /// Lends the value of a key to `use_value`, without a copy. Keep it short: the page of the value cannot leave the memory
@@ -103,54 +93,52 @@ impl Store {
     /// # Errors
     /// Those of the device; `Corruption`.
     pub fn get_with<R>(&self, key: &[u8], use_value: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.tree.get_with(key, use_value)
+        self.shared.tree.get_with(key, use_value)
     }
 
-    /// The pairs of a range, as they are when the scan comes to their leaf.
+    /// The pairs of a range, as they are when the scan comes to their leaf. What is replaced meanwhile in a leaf that it is
+    /// at takes space until it goes on.
     pub fn scan(&self, range: ScanRange, direction: Direction) -> StoreScan<'_> {
-        StoreScan(self.tree.scan(range, direction))
+        StoreScan(self.shared.tree.scan(range, direction))
     }
 
-    /// The state at this moment.
+    /// The state at this moment. While it lives, nothing that it shows gives its space back.
     pub fn snapshot(&self) -> StoreSnapshot<'_> {
-        StoreSnapshot(self.tree.freeze())
+        StoreSnapshot(self.shared.tree.freeze())
     }
 
-    /// Makes everything durable that was written before the call. Writers go on meanwhile, except for the moment in which the
-    /// epoch ends.
+    /// Makes everything durable that was written before the call, through the log: one flush, shared with others that
+    /// wait.
     ///
     /// # Errors
-    /// Those of the device, `OutOfSpace`. The store takes no more writes then: open it again. What was committed before
-    /// is there; of this commit all is there or nothing.
+    /// Those of the device: what is durable is unknown then, and the store takes no more writes until it is opened again.
+    pub fn sync(&self) -> Result<()> {
+        self.shared.sync()
+    }
+
+    /// Makes everything durable that was written before the call, in the tree, so that the next opening replays none of it.
+    /// Writers go on meanwhile, except for the moment in which the epoch ends.
+    ///
+    /// # Errors
+    /// `OutOfSpace`: nothing has happened. Those of the device: the store takes no more writes then. Open it again: what was
+    /// durable before is there.
     pub fn commit(&self) -> Result<()> {
-        let mut durable = self.durable.lock();
-        self.commit_alone(&mut durable, false).map(drop)
+        self.shared.commit()
     }
 
-    /// Commits, and returns the state that is durable then, if it is kept.
-    fn commit_alone(
-        &self,
-        durable: &mut Durable,
-        is_kept: bool,
-    ) -> Result<Option<Snapshot<'_, VolumeLog>>> {
-        self.check()?;
-        let outcome = self.make_durable(durable, is_kept);
-        outcome.inspect_err(|error| drop(self.poison.set(error.clone())))
-    }
-
-    /// Commits, and reads all of what is durable then: every node, every record that a leaf points at, and whether exactly the
-    /// pages of nodes and catalogue are recorded as in use. Writers go on meanwhile; commits wait.
+    /// Commits, and reads all of what is durable then: every node, every record that a leaf points at, whether exactly the
+    /// pages of nodes and catalogue are recorded as in use, and whether the live bytes of each segment of the log are those of
+    /// its records. Writers go on meanwhile; commits wait.
     ///
     /// # Errors
     /// `Corruption` that names the page; those of a commit.
     pub fn verify(&self) -> Result<Verified> {
-        let mut durable = self.durable.lock();
-        let snapshot = self.commit_alone(&mut durable, true)?;
-        let found = snapshot.map_or_else(|| Ok(Verified::default()), |kept| kept.verify())?;
+        let kept = self.shared.commit_and_keep()?;
+        let found = kept.snapshot.verify()?;
         let mut reached: Vec<PageNo> = found.pages.clone();
-        reached.extend(&durable.catalogue_pages);
+        reached.extend(&kept.durable.catalogue_pages);
         reached.sort_unstable();
-        let mut recorded: Vec<PageNo> = self.home.allocator.lock().live_pages().collect();
+        let mut recorded: Vec<PageNo> = self.shared.home.allocator.lock().live_pages().collect();
         recorded.sort_unstable();
         let is_double = reached.array_windows().any(|[a, b]| a == b);
         if is_double || reached != recorded {
@@ -160,39 +148,29 @@ impl Store {
                 reached.len()
             )));
         }
+        self.verify_live_bytes(&found)?;
         Ok(found)
     }
 
-    fn make_durable(
-        &self,
-        durable: &mut Durable,
-        is_kept: bool,
-    ) -> Result<Option<Snapshot<'_, VolumeLog>>> {
-        let snapshot = self.tree.freeze();
-        if opening::is_used_up(snapshot.epoch(), self.home.incarnation) {
-            return Err(Error::new(
-                ErrorKind::OutOfSpace,
-                "this opening has used its epochs: open the store again",
-            ));
+    fn verify_live_bytes(&self, found: &Verified) -> Result<()> {
+        let allocator = self.shared.home.allocator.lock();
+        let logs = [LOG, MOVED].map(|log| allocator.log_segments(log));
+        let segments: Vec<SegmentId> = logs.iter().flatten().map(|(id, _)| *id).collect();
+        if let Some(unknown) = found.live_bytes.keys().find(|id| !segments.contains(id)) {
+            return Err(Error::corruption(format!(
+                "leaves point into {unknown}, which is not of the log"
+            )));
         }
-        // One that is kept keeps its pages from being used again.
-        let kept = is_kept.then_some(snapshot);
-        // Every record that the frozen nodes point at was appended before the freeze.
-        let log_end = self.log.write_out()?;
-        let Some(publication) = self.tree.publish_frozen()? else {
-            return Ok(kept);
-        };
-        let unneeded = commit(&self.home, durable, &publication, log_end)?;
-        self.tree.committed(&publication);
-        self.home.allocator.lock().release_pages(&unneeded)?;
-        Ok(kept)
-    }
-
-    fn check(&self) -> Result<()> {
-        match self.poison.get() {
-            Some(cause) => Err(Error::new(ErrorKind::Poisoned, cause.to_string())),
-            None => Ok(()),
+        for segment in segments {
+            let reached = found.live_bytes.get(&segment).copied().unwrap_or(0);
+            let recorded = u64::from(allocator.live_bytes(segment));
+            if reached != recorded {
+                return Err(Error::corruption(format!(
+                    "{recorded} bytes of {segment} are recorded as live, leaves point at {reached}"
+                )));
+            }
         }
+        Ok(())
     }
 
     /// Commits and closes.
@@ -205,13 +183,14 @@ impl Store {
 
     /// What its tree did since it was opened.
     pub fn stats(&self) -> TreeStats {
-        self.tree.stats()
+        self.shared.tree.stats()
     }
 
-    /// Bytes of the volume that segments take which hold something.
+    /// Bytes of the volume that segments take which hold something, are reserved for the log, or wait for readers and snapshots.
     pub fn used_bytes(&self) -> u64 {
-        let segments = self.home.allocator.lock().taken_segments().len() as u64;
-        segments * kreon_base::SEGMENT_BYTES
+        let allocator = self.shared.home.allocator.lock();
+        let taken = allocator.segment_count() - allocator.free_segment_count();
+        u64::from(taken) * SEGMENT_BYTES
     }
 }
 

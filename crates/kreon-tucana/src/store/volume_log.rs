@@ -1,115 +1,189 @@
 //! The log of a store, in segments of its volume.
 //!
-//! Records are appended to the segment in memory without a lock; the thread that fills it opens the next one, and writes the
-//! full one out. A record is read in memory while its segment is there, then through the mapping. Every opening of the
-//! store begins with a segment of its own, so what an earlier one wrote never changes.
+//! Records are appended to the segment in memory without a lock, and without a wait for the device: the next segment is
+//! reserved and backed before the current one is full, and a full one is written out later. A record is read in memory while its
+//! segment is there, then through the mapping. Every opening of the store begins with a segment of its own, so what an earlier
+//! one wrote never changes.
+//!
+//! The header of each segment names the one behind it, so that a replay finds all that was written since the last commit.
+//! Records that collection copies are in a log of their own: they are older than all that is being written, and a replay
+//! does not read them.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 
 use arc_swap::ArcSwap;
 use kreon_base::{
-    Error, ErrorKind, Lsn, Priority, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
+    Error, ErrorKind, LogId, Lsn, Priority, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
 };
 use kreon_format::{
-    Fragment, FragmentSeal, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, RecordKind, fragment_bytes, lsn_at,
+    Fragment, FragmentSeal, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, MOVED_SEQUENCE_MIN, OpenSegment,
+    RecordKind, fragment_bytes, lsn_at,
 };
-use kreon_volume::Purpose;
-use parking_lot::{Mutex, RwLock};
+use kreon_volume::{L0sReserve, Purpose};
+use parking_lot::Mutex;
 
-use super::home::{Home, LOG};
-use super::log_buffer::{LogBuffer, SEGMENT};
+use super::home::{Home, LOG, MOVED};
+use super::log_buffer::{LogBuffer, SEGMENT, SegmentPlace};
+use super::log_mark::LogMark;
+use super::segment_table::{SegmentTable, Site};
 use crate::format::Location;
 use crate::log::{Placed, Record, RecordLog};
 
 /// Pages of the log are evicted before all others.
 const LOG_PRIORITY: Priority = Priority(u8::MAX);
 
-/// The log.
+/// Both logs.
 pub(crate) struct VolumeLog {
     home: Home,
+    pub(super) table: SegmentTable,
     /// Takes records.
     current: ArcSwap<LogBuffer>,
-    segments: RwLock<Segments>,
-    /// Held while a segment is opened or written out. No record waits for it while it is being copied.
+    ahead: Mutex<Ahead>,
+    is_ready: AtomicBool,
+    full_count: AtomicUsize,
+    /// Held while a segment is made ready.
+    preparing: Mutex<()>,
+    /// Held while segments are written out. No record waits for it while it is being copied.
     turn: Mutex<()>,
-    /// The first write that failed.
-    poison: OnceLock<Error>,
+    /// Takes records that are moved, if there is one.
+    moved: Mutex<Option<Arc<LogBuffer>>>,
+    /// Number of the segment that takes moved records, now or next.
+    moved_from: AtomicU64,
+    /// Everything before this LSN is durable.
+    durable: AtomicU64,
 }
 
-/// The segments of the log.
+/// Segments around the current one. The current one changes while this is locked.
 #[derive(Default)]
-struct Segments {
-    /// By segment number; 0: not one of the log.
-    sequences: Vec<u64>,
-    /// Those that are not on the device as a whole.
-    buffered: Vec<Arc<LogBuffer>>,
+struct Ahead {
+    /// The next one.
+    ready: Option<Arc<LogBuffer>>,
+    /// Those that are full and not written out, the oldest first.
+    full: VecDeque<Arc<LogBuffer>>,
 }
 
-/// Where a record is read.
-enum Site {
-    Memory(Arc<LogBuffer>),
-    Device(FragmentSeal),
-}
-
-impl Segments {
-    fn add(&mut self, segment: SegmentId, sequence: u64) {
-        let at = segment.0 as usize;
-        if self.sequences.len() <= at {
-            self.sequences.resize(at + 1, 0);
-        }
-        self.sequences[at] = sequence;
-    }
-
-    fn sequence(&self, segment: SegmentId) -> Option<u64> {
-        let found = self.sequences.get(segment.0 as usize).copied();
-        found.filter(|sequence| *sequence > 0)
-    }
+/// What an opening knows of the logs.
+pub(super) struct KnownLog {
+    /// Segments with their numbers.
+    pub segments: Vec<(SegmentId, u64)>,
+    pub moved: Vec<(SegmentId, u64)>,
+    /// Numbers up to this one are not used again.
+    pub last: u64,
 }
 
 impl VolumeLog {
-    /// A log that has these segments, in the order of the log, and goes on in a new one.
+    /// The log goes on in a new segment behind these.
     ///
     /// # Errors
-    /// `OutOfSpace` without a segment.
-    pub(super) fn new(home: Home, known: &[(SegmentId, u64)]) -> Result<Self> {
-        let mut segments = Segments::default();
-        for (segment, sequence) in known {
-            segments.add(*segment, *sequence);
+    /// `OutOfSpace` without two segments.
+    pub(super) fn new(home: Home, known: &KnownLog) -> Result<Self> {
+        let table = SegmentTable::default();
+        for (segment, sequence) in known.segments.iter().chain(&known.moved) {
+            table.add_written(*segment, *sequence);
         }
-        let last = known.last().map_or(0, |(_, sequence)| *sequence);
-        let first = open_segment(&home, last + 1, Purpose::Put)?;
-        segments.add(first.segment, first.sequence);
-        segments.buffered.push(Arc::clone(&first));
+        let last_moved = known.moved.iter().map(|(_, sequence)| *sequence).max();
+        let sequence = known.last + 1;
+        let segment = reserve(&home, LOG, sequence, Purpose::Maintenance)?;
+        let first = open(&home, (segment, sequence), Lsn(0), Purpose::Maintenance)?;
+        table.add(&first);
         Ok(Self {
             home,
+            table,
             current: ArcSwap::new(first),
-            segments: RwLock::new(segments),
+            ahead: Mutex::default(),
+            is_ready: AtomicBool::new(false),
+            full_count: AtomicUsize::new(0),
+            preparing: Mutex::new(()),
             turn: Mutex::new(()),
-            poison: OnceLock::new(),
+            moved: Mutex::new(None),
+            moved_from: AtomicU64::new(last_moved.map_or(MOVED_SEQUENCE_MIN, |last| last + 1)),
+            durable: AtomicU64::new(0),
         })
+    }
+
+    /// Where the next record will be.
+    pub(super) fn tail(&self) -> Lsn {
+        self.current.load().tail()
+    }
+
+    /// The position at its end, if nobody appends.
+    pub(super) fn mark(&self) -> LogMark {
+        let current = self.current.load();
+        LogMark {
+            marker: current.tail(),
+            open: OpenSegment {
+                segment: current.segment,
+                sequence: current.sequence,
+            },
+            incarnation: self.home.incarnation,
+            moved_from: self.moved_from.load(Acquire),
+        }
+    }
+
+    /// Everything before `end` is durable.
+    pub(super) fn set_durable(&self, end: Lsn) {
+        self.durable.fetch_max(end.0, AcqRel);
+    }
+
+    fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Acquire))
+    }
+
+    /// Full segments that are not written out.
+    pub(super) fn full_count(&self) -> usize {
+        self.full_count.load(Relaxed)
+    }
+
+    /// Writes full segments to the device, without a flush.
+    ///
+    /// # Errors
+    /// Those of the device. The store takes no more writes then.
+    pub(super) fn write_full(&self) -> Result<()> {
+        let _turn = self.turn.lock();
+        loop {
+            let oldest = self.ahead.lock().full.front().cloned();
+            let Some(full) = oldest else {
+                return Ok(());
+            };
+            self.write_whole(&full)?;
+            self.ahead.lock().full.pop_front();
+            self.full_count.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Writes everything that was appended before the call to the device, without a flush. Returns the end of it.
     ///
     /// # Errors
-    /// Those of the device. The log takes no more records then.
+    /// Those of the device. The store takes no more writes then.
     pub(super) fn write_out(&self) -> Result<Lsn> {
+        self.home.poison.check()?;
+        let moved = self.moved.lock().clone();
+        if let Some(moved) = moved {
+            let end = moved.end_block(self.block_bytes(), Lsn(0))?;
+            self.write(&moved, end)?;
+        }
+        // A segment that becomes full from now on is the current one here.
+        let current = {
+            let _ahead = self.ahead.lock();
+            self.current.load_full()
+        };
+        self.write_full()?;
         let _turn = self.turn.lock();
-        self.check()?;
-        let current = self.current.load_full();
         if current.is_empty() {
             return Ok(current.tail());
         }
-        let end = current.end_page()?;
+        let end = current.end_block(self.block_bytes(), self.durable())?;
         self.write(&current, end)?;
-        Ok(current.tail())
+        Ok(lsn_at(current.sequence, end))
     }
 
-    fn check(&self) -> Result<()> {
-        match self.poison.get() {
-            Some(cause) => Err(Error::new(ErrorKind::Poisoned, cause.to_string())),
-            None => Ok(()),
-        }
+    fn block_bytes(&self) -> u32 {
+        self.home.device.block_bytes()
     }
 
     fn write(&self, buffer: &LogBuffer, end: u32) -> Result<()> {
@@ -117,70 +191,170 @@ impl VolumeLog {
         let mapping = &self.home.mapping;
         let keep = |first, bytes: &[u8]| mapping.admit(first, LOG_PRIORITY, bytes);
         let written = buffer.write(self.home.device.as_ref(), end, keep);
-        written.inspect_err(|error| drop(self.poison.set(error.clone())))
+        self.home.poison.note(written)
     }
 
-    /// Opens the segment behind `full`, unless another thread did, and writes that one out.
-    fn roll(&self, full: &Arc<LogBuffer>, purpose: Purpose) -> Result<()> {
-        let _turn = self.turn.lock();
-        if !Arc::ptr_eq(&self.current.load(), full) {
-            return Ok(());
-        }
-        self.check()?;
-        let next = open_segment(&self.home, full.sequence + 1, purpose)?;
-        {
-            let mut segments = self.segments.write();
-            segments.add(next.segment, next.sequence);
-            segments.buffered.push(Arc::clone(&next));
-        }
-        self.current.store(next);
-        full.end()?;
+    fn write_whole(&self, full: &Arc<LogBuffer>) -> Result<()> {
         self.write(full, SEGMENT)?;
-        let mut segments = self.segments.write();
-        segments.buffered.retain(|other| !Arc::ptr_eq(other, full));
+        self.table.written(full);
         Ok(())
     }
 
-    fn site(&self, segment: SegmentId) -> Option<Site> {
-        let segments = self.segments.read();
-        let sequence = segments.sequence(segment)?;
-        let buffered = segments
-            .buffered
+    /// Makes a segment ready behind the current one.
+    ///
+    /// # Errors
+    /// `OutOfSpace`; those of the device.
+    fn prepare(&self, purpose: Purpose) -> Result<()> {
+        if self.is_ready.load(Acquire) {
+            return Ok(());
+        }
+        // Without a segment that is ready the current one stays what it is.
+        let current = self.current.load_full();
+        let missing = || Error::invalid("a segment of the log names none behind it");
+        let segment = current.next.ok_or_else(missing)?;
+        let place = (segment, current.sequence + 1);
+        let next = open(&self.home, place, self.durable(), purpose)?;
+        self.table.add(&next);
+        self.ahead.lock().ready = Some(next);
+        self.is_ready.store(true, Release);
+        Ok(())
+    }
+
+    /// Goes on in the segment behind `full`, unless another thread did. False if none is ready.
+    ///
+    /// # Errors
+    /// None that a segment can have.
+    fn roll(&self, full: &Arc<LogBuffer>) -> Result<bool> {
+        let mut ahead = self.ahead.lock();
+        if !Arc::ptr_eq(&self.current.load(), full) {
+            return Ok(true);
+        }
+        let Some(next) = ahead.ready.take() else {
+            return Ok(false);
+        };
+        // The old one takes no record after the new one took its first.
+        full.end(self.durable())?;
+        ahead.full.push_back(Arc::clone(full));
+        self.full_count.fetch_add(1, Relaxed);
+        self.is_ready.store(false, Release);
+        self.current.store(next);
+        Ok(true)
+    }
+
+    /// Appends the copy of a record that is moved. The caller has let the tree point at all copies before.
+    ///
+    /// # Errors
+    /// `OutOfSpace`; those of the device.
+    pub(super) fn append_moved(&self, record: &Record<'_>) -> Result<Placed> {
+        self.home.poison.check()?;
+        let mut moved = self.moved.lock();
+        loop {
+            if let Some(current) = &*moved {
+                if let Some(placed) = current.append(record) {
+                    return Ok(placed);
+                }
+                current.end(Lsn(0))?;
+                self.write_whole(current)?;
+                self.moved_from.store(current.sequence + 1, Release);
+                *moved = None;
+            }
+            // The commit that follows frees more than the copies take.
+            let (sequence, purpose) = (self.moved_from.load(Relaxed), Purpose::Maintenance);
+            let segment = reserve(&self.home, MOVED, sequence, purpose)?;
+            let place = SegmentPlace {
+                log: MOVED,
+                segment,
+                sequence,
+                next: None,
+            };
+            let opened = back(&self.home, place, Lsn(0), purpose)?;
+            self.table.add(&opened);
+            *moved = Some(opened);
+        }
+    }
+
+    /// Nobody reaches a record of these segments any more, and they are durable as free.
+    ///
+    /// # Errors
+    /// None that a retired segment can have.
+    pub(super) fn reuse(&self, segments: &[SegmentId]) -> Result<()> {
+        for segment in segments {
+            self.table.remove(*segment);
+            let first = segment.first_page();
+            self.home.mapping.discard(first, SEGMENT_PAGES);
+        }
+        let mut allocator = self.home.allocator.lock();
+        segments
             .iter()
-            .find(|buffer| buffer.segment == segment);
-        let store = self.home.store;
-        Some(match buffered {
-            Some(buffer) => Site::Memory(Arc::clone(buffer)),
-            None => Site::Device(FragmentSeal { store, sequence }),
-        })
+            .try_for_each(|segment| allocator.reuse_segment(*segment))
     }
 }
 
-/// Takes a segment of the volume for the log.
-fn open_segment(home: &Home, sequence: u64, purpose: Purpose) -> Result<Arc<LogBuffer>> {
-    if sequence > LOG_SEQUENCE_MAX / 4 {
+/// Takes a segment of the volume for a log, to be opened later.
+fn reserve(home: &Home, log: LogId, sequence: u64, purpose: Purpose) -> Result<SegmentId> {
+    let most = match log {
+        MOVED => LOG_SEQUENCE_MAX / 4 * 3,
+        _ => LOG_SEQUENCE_MAX / 4,
+    };
+    if sequence > most {
         return Err(Error::new(
             ErrorKind::OutOfSpace,
             "all numbers of log segments were used",
         ));
     }
-    let segment = {
+    let mut allocator = home.allocator.lock();
+    allocator.allocate_log_segment(log, sequence, purpose)
+}
+
+/// Opens a segment of the log that is in reserve, and reserves the one behind it.
+fn open(
+    home: &Home,
+    (segment, sequence): (SegmentId, u64),
+    durable: Lsn,
+    purpose: Purpose,
+) -> Result<Arc<LogBuffer>> {
+    let next = reserve(home, LOG, sequence + 1, purpose)?;
+    let place = SegmentPlace {
+        log: LOG,
+        segment,
+        sequence,
+        next: Some(next),
+    };
+    let opened = back(home, place, durable, purpose);
+    if opened.is_err() {
+        home.allocator.lock().give_up_log_segment(next)?;
+    }
+    opened
+}
+
+/// Backs a segment and makes its buffer.
+fn back(
+    home: &Home,
+    place: SegmentPlace,
+    durable: Lsn,
+    purpose: Purpose,
+) -> Result<Arc<LogBuffer>> {
+    {
         let mut allocator = home.allocator.lock();
-        let segment = allocator.allocate_log_segment(LOG, sequence, purpose)?;
-        if let Err(error) = allocator.back_log(segment, (0, SEGMENT), purpose) {
-            allocator.give_up_log_segment(segment)?;
+        let backed = allocator.back_log(place.segment, (0, SEGMENT), purpose);
+        // What is in the log is in the tree: nothing of it has to be spilled.
+        allocator.set_reserve_of_l0s(L0sReserve::default());
+        if let Err(error) = backed {
+            if place.log == MOVED {
+                allocator.give_up_log_segment(place.segment)?;
+            }
             return Err(error);
         }
-        segment
-    };
+    }
     // What stood there before must not be found in frames.
-    home.mapping.discard(segment.first_page(), SEGMENT_PAGES);
-    let buffer = LogBuffer::new(home.store, home.incarnation, segment, sequence)?;
-    Ok(Arc::new(buffer))
+    let first = place.segment.first_page();
+    home.mapping.discard(first, SEGMENT_PAGES);
+    let identity = (home.store, home.incarnation);
+    Ok(Arc::new(LogBuffer::new(identity, place, durable)?))
 }
 
 /// The record that a fragment is.
-fn record_of<'a>(fragment: Fragment<'a>) -> Option<Record<'a>> {
+pub(super) fn record_of<'a>(fragment: Fragment<'a>) -> Option<Record<'a>> {
     let Fragment::Record { header, payload } = fragment else {
         return None;
     };
@@ -208,31 +382,66 @@ fn missing(location: Location) -> Error {
     Error::corruption(format!("no record of the log at {}", location.offset))
 }
 
+/// What a record takes of the log.
+///
+/// # Errors
+/// `InvalidArgument` if it does not fit into a segment.
+fn bytes_of(record: &Record<'_>) -> Result<u32> {
+    let payload_bytes = record.key.len() + record.value.map_or(0, <[u8]>::len);
+    let extent = fragment_bytes(payload_bytes);
+    if extent > LOG_PAYLOAD_BYTES as usize {
+        return Err(Error::invalid(format!(
+            "key and value have {payload_bytes} bytes, the most is {}",
+            LOG_PAYLOAD_BYTES as usize - fragment_bytes(0)
+        )));
+    }
+    Ok(extent as u32)
+}
+
 impl RecordLog for VolumeLog {
-    fn append(&self, record: &Record<'_>) -> Result<Placed> {
-        let payload_bytes = record.key.len() + record.value.map_or(0, <[u8]>::len);
-        if fragment_bytes(payload_bytes) > LOG_PAYLOAD_BYTES as usize {
-            return Err(Error::invalid(format!(
-                "key and value have {payload_bytes} bytes, the most is {}",
-                LOG_PAYLOAD_BYTES as usize - fragment_bytes(0)
-            )));
+    #[inline]
+    fn make_room(&self, record: &Record<'_>) -> Result<()> {
+        let extent = bytes_of(record)?;
+        self.home.poison.check()?;
+        let left = |current: &LogBuffer| current.left_bytes();
+        if self.is_ready.load(Relaxed) || left(&self.current.load()) >= extent + SEGMENT / 2 {
+            return Ok(());
         }
-        self.check()?;
+        let fits = || left(&self.current.load()) >= extent;
+        let turn = match fits() {
+            true => self.preparing.try_lock(),
+            false => Some(self.preparing.lock()),
+        };
+        let Some(_turn) = turn else {
+            return Ok(());
+        };
         let purpose = match record.value {
             Some(_) => Purpose::Put,
             None => Purpose::Delete,
         };
+        match self.prepare(purpose) {
+            // The rest of the segment is still to be had.
+            Err(error) if error.kind() == ErrorKind::OutOfSpace && fits() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn append(&self, record: &Record<'_>) -> Result<Option<Placed>> {
+        bytes_of(record)?;
+        self.home.poison.check()?;
         loop {
             let current = self.current.load();
             if let Some(placed) = current.append(record) {
-                return Ok(placed);
+                return Ok(Some(placed));
             }
-            self.roll(&current, purpose)?;
+            if !self.roll(&current)? {
+                return Ok(None);
+            }
         }
     }
 
     fn read<R>(&self, location: Location, use_record: impl FnOnce(Record<'_>) -> R) -> Result<R> {
-        let site = self.site(location.offset.segment());
+        let site = self.table.site(location.offset.segment());
         match site.ok_or_else(|| missing(location))? {
             Site::Memory(buffer) => {
                 let bytes = buffer.record(location.offset.within_segment());
@@ -240,9 +449,9 @@ impl RecordLog for VolumeLog {
                 let record = fragment.and_then(record_of);
                 Ok(use_record(record.ok_or_else(|| missing(location))?))
             }
-            Site::Device(seal) => {
+            Site::Device(sequence) => {
                 let (offset, extent) = (location.offset.0, extent_of(location));
-                let mapping = &self.home.mapping;
+                let (mapping, seal) = (&self.home.mapping, self.seal(sequence));
                 mapping.with_bytes(offset, extent, LOG_PRIORITY, &mut Vec::new(), |bytes| {
                     let fragment = Fragment::decode(bytes, &seal, location.offset)?;
                     let record = record_of(fragment);
@@ -257,14 +466,14 @@ impl RecordLog for VolumeLog {
         location: Location,
         use_record: impl FnOnce(Record<'_>) -> R,
     ) -> Option<R> {
-        match self.site(location.offset.segment())? {
+        match self.table.site(location.offset.segment())? {
             Site::Memory(buffer) => {
                 let bytes = buffer.record(location.offset.within_segment())?;
                 record_of(Fragment::decode_verified(bytes)?).map(use_record)
             }
-            Site::Device(seal) => {
+            Site::Device(sequence) => {
                 let (offset, extent) = (location.offset.0, extent_of(location));
-                let mapping = &self.home.mapping;
+                let (mapping, seal) = (&self.home.mapping, self.seal(sequence));
                 let scratch = &mut Vec::new();
                 let lent = |lent: kreon_mapping::LentRecord<'_>| {
                     let fragment = Fragment::decode(lent.bytes(), &seal, location.offset).ok()?;
@@ -275,8 +484,20 @@ impl RecordLog for VolumeLog {
         }
     }
 
+    /// A moved record is older than every record that is not in the tree yet.
     fn lsn(&self, location: Location) -> Lsn {
-        let sequence = self.segments.read().sequence(location.offset.segment());
-        lsn_at(sequence.unwrap_or(0), location.offset.within_segment())
+        match self.table.sequence(location.offset.segment()) {
+            Some(sequence) if sequence < MOVED_SEQUENCE_MIN => {
+                lsn_at(sequence, location.offset.within_segment())
+            }
+            _ => Lsn(0),
+        }
+    }
+}
+
+impl VolumeLog {
+    fn seal(&self, sequence: u64) -> FragmentSeal {
+        let store = self.home.store;
+        FragmentSeal { store, sequence }
     }
 }

@@ -92,6 +92,21 @@ pub(crate) fn remove<L: RecordLog>(
     LeafChange::Done(before)
 }
 
+/// Lets the entry of `key` that points at `from` point at `to`, where the record was copied. False if no entry does.
+pub(crate) fn relocate(state: &mut NodeState, key: &[u8], from: Location, to: Location) -> bool {
+    let found = entry_at(state.leaf(), key, from);
+    if let Some(index) = found {
+        state.leaf_mut().set_location(index, to);
+    }
+    found.is_some()
+}
+
+/// The entry of `key` that points at `location`: no other record is there, so no key has to be read.
+pub(crate) fn entry_at(leaf: Leaf<'_>, key: &[u8], location: Location) -> Option<usize> {
+    let mut range = leaf.range_of(leaf.head_of(key));
+    range.find(|index| leaf.location(*index) == location)
+}
+
 /// Finds the entry of a key, or its place.
 fn spot_of<L: RecordLog>(
     parts: &Parts<L>,

@@ -85,14 +85,14 @@ fn in_open<L, R>(
 ) -> Result<R> {
     let level = state.level;
     if level == 0 {
-        return match &state.body {
+        return match state.body.bytes() {
             Some(body) => Ok(use_leaf(Leaf::of(body), &state.fences)),
             None => parts.read_node(node.pointer, 0, |bytes| {
                 use_leaf(Leaf::of(bytes), &state.fences)
             }),
         };
     }
-    let (slot, child) = match &state.body {
+    let (slot, child) = match state.body.bytes() {
         Some(body) => {
             let slot = target.route(Index::of(body));
             (slot, Index::of(body).child(slot))
@@ -108,7 +108,7 @@ fn in_open<L, R>(
         drop(state);
         return in_open(parts, (&child, child_state), target, use_leaf);
     }
-    let fences = match (target, &state.body) {
+    let fences = match (target, state.body.bytes()) {
         (Target::Key(_), _) => Fences::default(),
         (_, Some(body)) => state.fences.of_child(Index::of(body), slot),
         (_, None) => parts.read_node(node.pointer, level, |bytes| {

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use kreon_base::Epoch;
 use parking_lot::Mutex;
 
+use super::charges::Charges;
 use super::node::{OldNode, OpenNode};
 use crate::format::NodePointer;
 
@@ -18,6 +19,8 @@ pub(crate) struct Generation {
     open: OnceLock<Arc<OpenNode>>,
     /// Nodes that are part of the tree no more.
     replaced: Mutex<Vec<NodePointer>>,
+    /// How the live bytes of the log change in it.
+    pub charges: Charges,
 }
 
 impl Generation {
@@ -29,6 +32,7 @@ impl Generation {
             start,
             open: OnceLock::new(),
             replaced: Mutex::default(),
+            charges: Charges::default(),
         }
     }
 
@@ -44,6 +48,7 @@ impl Generation {
             start,
             open: OnceLock::from(root),
             replaced: Mutex::default(),
+            charges: Charges::default(),
         }
     }
 

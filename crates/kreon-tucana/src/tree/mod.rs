@@ -1,6 +1,6 @@
 //! The tree of one region: nodes that change in place in frames of their own until a commit makes them pages.
 //!
-//! - `counters`: what is counted; `gate`: writers, and the freeze that they wait for
+//! - `counters`: what is counted; `charges`: how live bytes of the log change; `gate`: writers, and the freeze that they wait for
 //! - `node`: open nodes, their latches; `generation`: the tree in one epoch
 //! - `parts`: what all work stands on
 //! - `find`: the way of readers to a leaf; `reach`: the way of writers
@@ -12,6 +12,7 @@
 //! - `tree`: the face of it all
 
 mod change;
+mod charges;
 mod counters;
 mod find;
 mod gate;
@@ -36,3 +37,4 @@ pub use counters::TreeStats;
 pub use scan::{Direction, Scan, ScanRange};
 pub use tree::{KEY_BYTES_MAX, Publication, Snapshot, Tree, TreeHome, TreeRoot};
 pub use verify::Verified;
+pub(crate) use writing::Written;

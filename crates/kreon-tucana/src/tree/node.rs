@@ -25,8 +25,7 @@ pub(crate) struct OpenNode {
 
 /// What the latch of an open node guards.
 pub(crate) struct NodeState {
-    /// `None`: the node was published, and is read through the mapping.
-    pub body: Option<OpenFrame>,
+    pub body: Body,
     /// Height above the leaves; changes in the root only.
     pub level: u8,
     pub fences: Fences,
@@ -35,6 +34,16 @@ pub(crate) struct NodeState {
     /// Of a leaf: the newest LSN of a deletion in it, in this epoch. A record with an older LSN may be one of a key that was
     /// deleted after it.
     pub deleted: Lsn,
+}
+
+/// Where the content of an open node is.
+pub(crate) enum Body {
+    /// In a frame of its own.
+    Open(OpenFrame),
+    /// Here, while its frame becomes a page: that may wait for the device, and its readers do not.
+    Leaving(Box<PageBytes>),
+    /// In its page: the node was published, and is read through the mapping.
+    Published,
 }
 
 /// The range of the keys of a node.
@@ -86,17 +95,38 @@ impl OpenNode {
 /// Why a node that can change has its frame.
 const OPEN: &str = "a node is published in a later epoch than the one in which it changes";
 
+impl Body {
+    /// The bytes, unless they are in the page.
+    #[inline]
+    pub(crate) fn bytes(&self) -> Option<&PageBytes> {
+        match self {
+            Self::Open(frame) => Some(frame),
+            Self::Leaving(copy) => Some(copy),
+            Self::Published => None,
+        }
+    }
+
+    /// The bytes, if they can change.
+    #[inline]
+    fn bytes_mut(&mut self) -> Option<&mut PageBytes> {
+        match self {
+            Self::Open(frame) => Some(frame),
+            Self::Leaving(_) | Self::Published => None,
+        }
+    }
+}
+
 impl NodeState {
     /// The bytes of a node in the epoch in which it changes.
     #[inline]
     pub(crate) fn bytes(&self) -> &PageBytes {
-        self.body.as_ref().expect(OPEN)
+        self.body.bytes().expect(OPEN)
     }
 
     /// The same, to be changed.
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut PageBytes {
-        self.body.as_mut().expect(OPEN)
+        self.body.bytes_mut().expect(OPEN)
     }
 
     pub(crate) fn leaf(&self) -> Leaf<'_> {

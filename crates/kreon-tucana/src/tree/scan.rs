@@ -54,6 +54,8 @@ pub struct Scan<'a, L> {
     range: ScanRange,
     /// Records of that leaf, some outside of the range included.
     records: VecDeque<Location>,
+    /// Where they were taken from: while it is held, none of them is thrown away.
+    held: Option<Arc<Generation>>,
 }
 
 impl<'a, L: RecordLog> Scan<'a, L> {
@@ -71,6 +73,7 @@ impl<'a, L: RecordLog> Scan<'a, L> {
             rest: (!is_empty).then(|| range.clone()),
             range,
             records: VecDeque::new(),
+            held: None,
         }
     }
 
@@ -100,6 +103,7 @@ impl<'a, L: RecordLog> Scan<'a, L> {
                 })?;
                 return Ok(Some((key, value)));
             }
+            self.held = None;
             let Some(rest) = self.rest.take() else {
                 return Ok(None);
             };
@@ -146,10 +150,12 @@ impl<'a, L: RecordLog> Scan<'a, L> {
             fences.clone()
         };
         let target = Target::Range(side);
-        let fences = match &self.view {
-            View::Newest(current) => at_leaf(self.parts, &current.load(), target, take)?,
-            View::Frozen(generation) => at_leaf(self.parts, generation, target, take)?,
+        let generation = match &self.view {
+            View::Newest(current) => current.load_full(),
+            View::Frozen(generation) => Arc::clone(generation),
         };
+        let fences = at_leaf(self.parts, &generation, target, take)?;
+        self.held = Some(generation);
         Ok(behind(rest, fences, direction))
     }
 }

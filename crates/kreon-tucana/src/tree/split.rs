@@ -7,7 +7,7 @@ use kreon_base::{RegionId, Result};
 use super::counters::Count;
 use super::generation::Generation;
 use super::known::KnownKeys;
-use super::node::{Fences, NodeState, OldNode, OpenNode};
+use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Spare};
 use super::reach::{Reached, at_level};
 use super::touch::touch;
@@ -93,7 +93,7 @@ fn grow(generation: &Generation, level: u8, spare: &mut Spare) -> bool {
     spare.bytes().copy_from_slice(state.bytes());
     NodeHeader::move_to(spare.bytes(), pointer);
     let child = NodeState {
-        body: Some(spare.take()),
+        body: Body::Open(spare.take()),
         level,
         fences: Fences::default(),
         children: std::mem::take(&mut state.children),
@@ -217,7 +217,7 @@ fn divide_leaf<L: RecordLog>(
     let fences = left.fences.clone();
     lengthen_prefix(parts, &mut left.leaf_mut(), &fences);
     let state = NodeState {
-        body: Some(spare.take()),
+        body: Body::Open(spare.take()),
         level: 0,
         fences: right_fences,
         children: Vec::new(),
@@ -262,7 +262,7 @@ fn divide_index(
     let pivot = left.index_mut().split_off(at, level, spare.bytes());
     let fences = cut_fences(left, &pivot);
     let state = NodeState {
-        body: Some(spare.take()),
+        body: Body::Open(spare.take()),
         level,
         fences,
         children: left.children.split_off(at),

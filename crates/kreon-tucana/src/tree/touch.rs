@@ -10,7 +10,7 @@ use kreon_base::{PageBytes, Result};
 
 use super::counters::Count;
 use super::generation::Generation;
-use super::node::{Fences, NodeState, OldNode, OpenNode};
+use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Spare};
 use super::reach::{Reached, at_level};
 use crate::format::{Index, NodeHeader};
@@ -71,7 +71,7 @@ fn open(
     children: Vec<Option<Arc<OpenNode>>>,
 ) -> Arc<OpenNode> {
     let state = NodeState {
-        body: Some(spare.take()),
+        body: Body::Open(spare.take()),
         level: old.level,
         fences,
         children,
@@ -88,8 +88,8 @@ fn copy<L>(
 ) -> Result<Vec<Option<Arc<OpenNode>>>> {
     if let Some(node) = &old.frozen {
         let state = node.read();
-        match &state.body {
-            Some(body) => into.copy_from_slice(&**body),
+        match state.body.bytes() {
+            Some(body) => into.copy_from_slice(body),
             None => parts.read_node(old.pointer, old.level, |bytes| into.copy_from_slice(bytes))?,
         }
         let is_open = |child: &&Arc<OpenNode>| !parts.published.covers(child.epoch());

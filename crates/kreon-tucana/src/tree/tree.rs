@@ -1,11 +1,11 @@
 //! A tree: what a user of it sees.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{Ordering::Acquire, fence};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result};
+use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result, SegmentId};
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use parking_lot::Mutex;
@@ -13,14 +13,14 @@ use parking_lot::Mutex;
 use super::counters::{Counters, TreeStats};
 use super::gate::Gate;
 use super::generation::Generation;
-use super::node::{Fences, NodeState, OldNode, OpenNode};
+use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Published};
 use super::publish;
 use super::scan::{Direction, Scan, ScanRange, View};
 use super::verify::{Verified, verify};
-use super::writing::{find, write};
-use crate::format::{NodeHeader, NodePointer, NodeSeal};
-use crate::log::{Record, RecordLog};
+use super::writing::{self, Applied, Written, find};
+use crate::format::{Location, NodeHeader, NodePointer, NodeSeal};
+use crate::log::{Placed, Record, RecordLog};
 use crate::page_supply::PageSupply;
 
 /// Longest key, in bytes: three of them as pivots have room in an index node.
@@ -60,6 +60,8 @@ pub struct Publication {
     pub kept: Vec<PageNo>,
     /// Pages that are part of the tree no more; perhaps some of those that have become part of it.
     pub dropped: Vec<PageNo>,
+    /// How the bytes of each log segment that leaves point at have changed.
+    pub charges: Vec<(SegmentId, i64)>,
 }
 
 /// A copy-on-write B+-tree over a log: any number of threads read and write it.
@@ -71,6 +73,7 @@ pub struct Tree<L> {
     gate: Gate,
     current: ArcSwap<Generation>,
     /// Held while nodes are published, by one thread at a time.
+    publishing: Mutex<()>,
     past: Mutex<Past>,
     /// Why no write is taken any more.
     poison: OnceLock<Error>,
@@ -109,7 +112,7 @@ impl<L: RecordLog> Tree<L> {
         };
         header.begin(spare.bytes());
         let state = NodeState {
-            body: Some(spare.take()),
+            body: Body::Open(spare.take()),
             level: 0,
             fences: Fences::default(),
             children: Vec::new(),
@@ -145,6 +148,7 @@ impl<L: RecordLog> Tree<L> {
             parts,
             gate: Gate::default(),
             current: ArcSwap::from_pointee(generation),
+            publishing: Mutex::new(()),
             past: Mutex::default(),
             poison: OnceLock::new(),
         }
@@ -157,7 +161,9 @@ impl<L: RecordLog> Tree<L> {
     /// `OutOfSpace` if the log, the pages or the frames for changed nodes are used up: nothing has changed, and the next
     /// [`publish_frozen`](Self::publish_frozen) makes frames free. `Poisoned` after nodes could not be published.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.write(key, Some(value))
+        let region = self.parts.seal.region;
+        let value = Some(value);
+        Ok(self.write(&Record { region, key, value })?.existed)
     }
 
     /// Deletes a key. Returns whether it had a value.
@@ -165,24 +171,73 @@ impl<L: RecordLog> Tree<L> {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        // The deletion of a key that is not there leaves no trace, in the log neither.
-        if !self.contains(key)? {
-            return Ok(false);
-        }
-        self.write(key, None)
+        Ok(self.remove(key)?.is_some_and(|written| written.existed))
     }
 
-    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<bool> {
-        check_key(key)?;
-        if let Some(cause) = self.poison.get() {
-            return Err(Error::new(ErrorKind::Poisoned, cause.to_string()));
+    /// [`delete`](Self::delete); `None` if the key was not there: that leaves no trace, in the log neither.
+    pub(crate) fn remove(&self, key: &[u8]) -> Result<Option<Written>> {
+        if !self.contains(key)? {
+            return Ok(None);
         }
-        let region = self.parts.seal.region;
-        let record = Record { region, key, value };
+        let (region, value) = (self.parts.seal.region, None);
+        self.write(&Record { region, key, value }).map(Some)
+    }
+
+    /// Writes a record of its region.
+    pub(crate) fn write(&self, record: &Record<'_>) -> Result<Written> {
+        check_key(record.key)?;
+        loop {
+            self.check()?;
+            // Outside of the gate: a freeze does not wait for it.
+            self.parts.log.make_room(record)?;
+            let _inside = self.gate.enter();
+            let generation = self.current.load();
+            if let Some(written) = writing::write(&self.parts, &generation, record)? {
+                return Ok(written);
+            }
+        }
+    }
+
+    /// Applies a record that is in the log already, and that is newer than all that were applied before.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(crate) fn replay(&self, record: &Record<'_>, placed: &Placed) -> Result<()> {
+        self.check()?;
         let _inside = self.gate.enter();
         let generation = self.current.load();
-        let before = write(&self.parts, &generation, &record)?;
-        Ok(before.is_some())
+        match writing::apply(&self.parts, &generation, record, placed)? {
+            Applied::Done(_) => Ok(()),
+            Applied::Outdated => Err(Error::corruption(format!(
+                "the record at {} comes after one that follows it in the log",
+                placed.location.offset
+            ))),
+        }
+    }
+
+    /// Lets a leaf that points at the record of `key` at `from` point at its copy `to`. False if none does.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(crate) fn relocate(&self, key: &[u8], from: Location, to: Location) -> Result<bool> {
+        self.check()?;
+        let _inside = self.gate.enter();
+        writing::relocate(&self.parts, &self.current.load(), key, (from, to))
+    }
+
+    /// Whether a leaf points at the record of `key` at `location`.
+    ///
+    /// # Errors
+    /// Those of the device; `Corruption`.
+    pub(crate) fn points_at(&self, key: &[u8], location: Location) -> Result<bool> {
+        writing::points_at(&self.parts, &self.current.load(), key, location)
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.poison.get() {
+            Some(cause) => Err(Error::new(ErrorKind::Poisoned, cause.to_string())),
+            None => Ok(()),
+        }
     }
 
     /// The value of a key.
@@ -218,16 +273,23 @@ impl<L: RecordLog> Tree<L> {
     /// Ends an epoch: what was written before the call is in the snapshot, nothing that is written after it. Waits for the
     /// writers that are at work, and makes others wait for them.
     pub fn freeze(&self) -> Snapshot<'_, L> {
+        self.freeze_with(|| ()).0
+    }
+
+    /// The same; `note` is called while no writer is at work.
+    pub(crate) fn freeze_with<T>(&self, note: impl FnOnce() -> T) -> (Snapshot<'_, L>, T) {
         let mut past = self.past.lock();
         let _closed = self.gate.close();
+        let noted = note();
         let generation = self.current.load_full();
         let next = Generation::new(generation.epoch.next(), generation.end());
         self.current.store(Arc::new(next));
         past.frozen.push_back(Arc::clone(&generation));
-        Snapshot {
+        let snapshot = Snapshot {
             parts: &self.parts,
             generation,
-        }
+        };
+        (snapshot, noted)
     }
 
     /// Makes the nodes that were changed before the last [`freeze`](Self::freeze) pages of the mapping, and has them written
@@ -237,9 +299,11 @@ impl<L: RecordLog> Tree<L> {
     /// # Errors
     /// Those of the device. The tree takes no more writes then.
     pub fn publish_frozen(&self) -> Result<Option<Publication>> {
-        let mut past = self.past.lock();
-        let (mut kept, mut dropped, mut last) = (Vec::new(), Vec::new(), None);
-        while let Some(generation) = past.frozen.front() {
+        let _turn = self.publishing.lock();
+        // Freezes go on meanwhile.
+        let frozen: Vec<Arc<Generation>> = self.past.lock().frozen.iter().cloned().collect();
+        let (mut kept, mut dropped, mut charges) = (Vec::new(), Vec::new(), HashMap::new());
+        for generation in &frozen {
             let epoch = generation.epoch;
             let pages = publish::publish(&self.parts, generation)
                 .inspect_err(|error| drop(self.poison.set(error.clone())))?;
@@ -248,40 +312,60 @@ impl<L: RecordLog> Tree<L> {
             // Nodes that came and went in one epoch were never part of a state.
             let old = generation.replaced().into_iter();
             dropped.extend(old.filter(|node| node.epoch != epoch).map(|node| node.page));
-            last = Some((epoch, generation.end()));
+            generation.charges.add_to(&mut charges);
+            let mut past = self.past.lock();
             let published = past.frozen.pop_front();
             past.published.extend(published);
         }
-        Ok(last.map(|(epoch, end)| Publication {
-            epoch,
+        let Some(last) = frozen.last() else {
+            return Ok(None);
+        };
+        let end = last.end();
+        Ok(Some(Publication {
+            epoch: last.epoch,
             root: TreeRoot {
                 pointer: end.pointer,
                 level: end.level,
             },
             kept,
             dropped,
+            charges: charges.into_iter().collect(),
         }))
     }
 
     /// A publication is durable: gives pages back that neither the durable state nor a reader nor a snapshot reaches any
-    /// more.
-    pub fn committed(&self, publication: &Publication) {
+    /// more. Returns the last epoch whose readers are all gone: nobody reaches what was replaced up to it.
+    pub fn committed(&self, publication: &Publication) -> Epoch {
         let mut past = self.past.lock();
         past.committed = past.committed.max(publication.epoch);
-        while let Some(oldest) = past.published.front() {
+        let (committed, mut over) = (past.committed, Vec::new());
+        let passed = loop {
             // Nobody can begin to read a generation that is over.
-            if oldest.epoch > past.committed || Arc::strong_count(oldest) > 1 {
-                return;
+            match past.published.front() {
+                Some(oldest) if oldest.epoch > committed || Arc::strong_count(oldest) > 1 => {
+                    break Epoch(oldest.epoch.0 - 1);
+                }
+                Some(_) => over.extend(past.published.pop_front()),
+                None => break committed,
             }
-            // All that its readers did comes before their pages are used again.
-            fence(Acquire);
-            let replaced: Vec<PageNo> = oldest.replaced().iter().map(|node| node.page).collect();
+        };
+        drop(past);
+        // All that their readers did comes before their pages are used again.
+        fence(Acquire);
+        for generation in over {
+            let replaced: Vec<PageNo> = generation.replaced().iter().map(|n| n.page).collect();
             for page in &replaced {
                 self.parts.mapping.discard(*page, 1);
             }
             self.parts.pages.release(&replaced);
-            past.published.pop_front();
         }
+        passed
+    }
+
+    /// Whether anything was written that no publication contains.
+    pub fn has_changes(&self) -> bool {
+        let past = self.past.lock();
+        !past.frozen.is_empty() || self.current.load().open_root().is_some()
     }
 
     /// Whether changed nodes have so many frames that it is time to publish some: three quarters of the most.

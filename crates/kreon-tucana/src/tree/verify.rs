@@ -1,8 +1,9 @@
 //! Whether a state of a tree is whole: every node, and every record that a leaf points at.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_base::{Error, PageBytes, PageNo, Result};
+use kreon_base::{Error, PageBytes, PageNo, Result, SegmentId};
 
 use super::node::{Fences, OldNode, OpenNode};
 use super::parts::Parts;
@@ -16,6 +17,8 @@ pub struct Verified {
     pub pages: Vec<PageNo>,
     /// Keys.
     pub keys: u64,
+    /// Bytes of the records in each segment of the log.
+    pub live_bytes: BTreeMap<SegmentId, u64>,
 }
 
 /// Reads the subtree of a node that does not change.
@@ -77,15 +80,17 @@ fn verify_leaf<L: RecordLog>(
         }
         last = Some(key);
         found.keys += 1;
+        let segment = entry.location.offset.segment();
+        *found.live_bytes.entry(segment).or_default() += entry.location.extent_bytes() as u64;
     }
     Ok(())
 }
 
 fn bytes_of<L>(parts: &Parts<L>, node: &OldNode) -> Result<Box<PageBytes>> {
     if let Some(open) = &node.frozen
-        && let Some(body) = &open.read().body
+        && let Some(body) = open.read().body.bytes()
     {
-        return Ok(Box::new(**body));
+        return Ok(Box::new(*body));
     }
     parts.read_node(node.pointer, node.level, |bytes| Box::new(*bytes))
 }

@@ -1,35 +1,75 @@
 //! A write: its record goes to the log, then its place into the leaf of its key.
 
-use kreon_base::Result;
+use kreon_base::{Lsn, Result};
 
 use super::change::{self, LeafChange};
 use super::find::{Target, at_leaf};
 use super::generation::Generation;
 use super::known::KnownKeys;
 use super::merge;
+use super::node::NodeState;
 use super::parts::Parts;
 use super::reach::{Reached, at_level};
 use super::split::split_leaf;
 use super::touch::touch;
 use crate::format::{Location, key_hash};
-use crate::log::{Record, RecordLog};
+use crate::log::{Placed, Record, RecordLog};
 
-/// Writes a record, and returns the place of the one that its key had before.
+/// A write that was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Its key had a value before.
+    pub existed: bool,
+    /// Where its record is in the order of all records.
+    pub lsn: Lsn,
+}
+
+/// Appends a record and applies it. `None` if the log has no room ready for it.
 ///
 /// # Errors
-/// Those of the log; `OutOfSpace` without frames or pages; those of the device.
+/// Those of the log; `OutOfSpace` without frames or pages; those of the device. The record may have been appended.
 pub(crate) fn write<L: RecordLog>(
     parts: &Parts<L>,
     generation: &Generation,
     record: &Record<'_>,
-) -> Result<Option<Location>> {
-    let key = record.key;
-    let (mut placed, mut known) = (parts.log.append(record)?, KnownKeys::default());
+) -> Result<Option<Written>> {
+    loop {
+        let Some(placed) = parts.log.append(record)? else {
+            return Ok(None);
+        };
+        if let Applied::Done(before) = apply(parts, generation, record, &placed)? {
+            return Ok(Some(Written {
+                existed: before.is_some(),
+                lsn: placed.lsn,
+            }));
+        }
+    }
+}
+
+/// What came of a record.
+pub(crate) enum Applied {
+    /// The tree is as if it had been applied in the order of the records. The one that its key had before, if any.
+    Done(Option<Location>),
+    /// It must be appended again.
+    Outdated,
+}
+
+/// Puts the place of a record into the leaf of its key, or removes what is there.
+///
+/// # Errors
+/// `OutOfSpace` without frames or pages; those of the device.
+pub(crate) fn apply<L: RecordLog>(
+    parts: &Parts<L>,
+    generation: &Generation,
+    record: &Record<'_>,
+    placed: &Placed,
+) -> Result<Applied> {
+    let (key, mut known) = (record.key, KnownKeys::default());
     loop {
         let reached = at_level(generation, key, 0, |leaf| match record.value {
-            Some(_) => (change::put(parts, leaf, (key, &known), &placed), false),
+            Some(_) => (change::put(parts, leaf, (key, &known), placed), false),
             None => {
-                let change = change::remove(parts, leaf, (key, &known), &placed);
+                let change = change::remove(parts, leaf, (key, &known), placed);
                 (change, merge::is_small(leaf.leaf().count()))
             }
         });
@@ -44,18 +84,60 @@ pub(crate) fn write<L: RecordLog>(
         };
         match change {
             LeafChange::Done(before) => {
+                let now = record.value.map(|_| placed.location);
+                generation.charges.change(before, now);
                 if is_small && let Err(error) = merge::merge_leaf(parts, generation, key) {
                     // The deletion is done all the same; the next one in this leaf tries again.
                     tracing::debug!(%error, "a small leaf was not merged");
                 }
-                return Ok(before);
+                return Ok(Applied::Done(before));
             }
-            LeafChange::Superseded => return Ok(None),
+            LeafChange::Superseded => return Ok(Applied::Done(None)),
             LeafChange::Full => split_leaf(parts, generation, key)?,
             LeafChange::Absent(location) => known.read(&*parts.log, location)?,
-            LeafChange::Outdated => placed = parts.log.append(record)?,
+            LeafChange::Outdated => return Ok(Applied::Outdated),
         }
     }
+}
+
+/// Lets the entry of `key` that points at `from` point at `to`. False if no entry does.
+///
+/// # Errors
+/// `OutOfSpace` without frames or pages; those of the device.
+pub(crate) fn relocate<L: RecordLog>(
+    parts: &Parts<L>,
+    generation: &Generation,
+    key: &[u8],
+    (from, to): (Location, Location),
+) -> Result<bool> {
+    loop {
+        let change = |leaf: &mut NodeState| change::relocate(leaf, key, from, to);
+        match at_level(generation, key, 0, change) {
+            Reached::Done(is_done) => {
+                if is_done {
+                    generation.charges.change(Some(from), Some(to));
+                }
+                return Ok(is_done);
+            }
+            Reached::Old(old) => touch(parts, generation, key, &old)?,
+            Reached::Above => {}
+        }
+    }
+}
+
+/// Whether an entry of `key` points at `location`.
+///
+/// # Errors
+/// Those of the device; `Corruption`.
+pub(crate) fn points_at<L>(
+    parts: &Parts<L>,
+    generation: &Generation,
+    key: &[u8],
+    location: Location,
+) -> Result<bool> {
+    at_leaf(parts, generation, Target::Key(key), |leaf, _| {
+        change::entry_at(leaf, key, location).is_some()
+    })
 }
 
 /// Lends the record of a key to `use_record`.

@@ -2,5 +2,9 @@
 
 mod crashes;
 mod failures;
+mod history;
 mod opening;
+mod replay;
+mod space;
+mod threads;
 mod world;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kreon_device::Device;
 use kreon_sim::{Image, SimDevice, SimOptions};
-use tucana::{Direction, Options, Result, ScanRange, Store};
+use tucana::{Direction, Maintenance, Options, Recovery, Result, ScanRange, Store};
 
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -28,12 +28,27 @@ pub fn device_of(image: Image) -> Arc<SimDevice> {
     Arc::new(SimDevice::from_image(image, SimOptions::default()))
 }
 
-pub fn open(device: &Arc<SimDevice>) -> Result<Store> {
-    let options = Options {
+/// Everything follows from the calls.
+pub fn options() -> Options {
+    Options {
         memory_bytes: 2 << 20,
         volume_bytes_max: 1 << 30,
+        maintenance: Maintenance::Callers,
+        ..Options::default()
+    }
+}
+
+pub fn open_with(device: &Arc<SimDevice>, options: &Options) -> Result<Store> {
+    Store::open(Arc::clone(device) as Arc<dyn Device>, options)
+}
+
+/// A store whose log counts for nothing.
+pub fn open(device: &Arc<SimDevice>) -> Result<Store> {
+    let options = Options {
+        recovery: Recovery::LastCommit,
+        ..options()
     };
-    Store::open(Arc::clone(device) as Arc<dyn Device>, &options)
+    open_with(device, &options)
 }
 
 /// All pairs of a store.

@@ -92,9 +92,9 @@ fn check_index(parts: &Parts<MemoryLog>, node: &OldNode, fences: &Fences) {
 
 fn bytes_of(parts: &Parts<MemoryLog>, node: &OldNode) -> Box<PageBytes> {
     if let Some(open) = &node.frozen
-        && let Some(body) = &open.read().body
+        && let Some(body) = open.read().body.bytes()
     {
-        return Box::new(**body);
+        return Box::new(*body);
     }
     let copy = |bytes: &PageBytes| Box::new(*bytes);
     let read = parts.read_node(node.pointer, node.level, copy);

@@ -3,6 +3,7 @@
 mod check;
 mod epochs;
 mod keys;
+mod latches;
 mod model;
 mod order;
 mod ram;

@@ -13,7 +13,8 @@ impl World {
         let (parts, _) = self.tree.inside();
         let region = parts.seal.region;
         let key = b"key";
-        self.log.append(&Record { region, key, value }).unwrap()
+        let placed = self.log.append(&Record { region, key, value });
+        placed.unwrap().expect("a log in memory has room")
     }
 
     /// Changes the leaf.

@@ -13,6 +13,8 @@ pub(super) struct RamDevice {
     pages: Mutex<HashMap<u64, Box<PageBytes>>>,
     pub fails: AtomicBool,
     pub reads: AtomicU64,
+    /// Called by every write before anything else.
+    pub before_write: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
 impl RamDevice {
@@ -22,6 +24,7 @@ impl RamDevice {
             pages: Mutex::default(),
             fails: AtomicBool::new(false),
             reads: AtomicU64::new(0),
+            before_write: Mutex::default(),
         }
     }
 
@@ -78,6 +81,9 @@ impl Device for RamDevice {
         Ok(())
     }
     fn write(&self, writes: &[Write<'_>]) -> Result<()> {
+        if let Some(call) = &mut *self.before_write.lock() {
+            call();
+        }
         self.check()?;
         let mut pages = self.pages.lock();
         for write in writes {

@@ -1,0 +1,232 @@
+//! How a state becomes durable (`Tucana 2.2.3`).
+//!
+//! Nodes and log are on the device, unflushed, before: then come bitmap and catalogue, a flush, the superblock, a flush. A
+//! page of the durable state is never written before a later state is durable, nor is a segment of the log that it reaches.
+
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, Result, SegmentId};
+use kreon_format::{encode_chain, pages_needed};
+use kreon_volume::page_io::write_pages;
+use kreon_volume::{Purpose, Reserve};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::catalogue;
+use super::durable::{Durable, is_used_up};
+use super::group_flush::GroupFlush;
+use super::home::{Home, LOG, MOVED};
+use super::log_mark::LogMark;
+use super::superblocks;
+use super::volume_log::VolumeLog;
+use crate::format::{COMMIT_MAX, Superblock};
+use crate::tree::{Publication, Snapshot, Tree};
+
+/// Commits one after the other.
+pub(super) struct Commits {
+    /// Held by the thread that commits.
+    durable: Mutex<Durable>,
+    /// Commits that have begun.
+    begun: AtomicU64,
+    /// The marker of the last one that ended.
+    marker: AtomicU64,
+}
+
+/// What commits work on.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    pub home: &'a Home,
+    pub log: &'a VolumeLog,
+    pub tree: &'a Tree<VolumeLog>,
+    pub flushes: &'a GroupFlush,
+}
+
+/// The snapshot of a commit, with what is durable by it: no other commit is made meanwhile.
+pub(super) struct Kept<'a> {
+    pub snapshot: Snapshot<'a, VolumeLog>,
+    pub durable: MutexGuard<'a, Durable>,
+}
+
+impl Commits {
+    pub(super) fn new(durable: Durable) -> Self {
+        Self {
+            durable: Mutex::new(durable),
+            begun: AtomicU64::new(0),
+            marker: AtomicU64::new(0),
+        }
+    }
+
+    /// The position in the log behind which nothing is in the last commit.
+    pub(super) fn marker(&self) -> Lsn {
+        Lsn(self.marker.load(Acquire))
+    }
+
+    /// What is durable; no commit is made while it is held.
+    pub(super) fn durable(&self) -> MutexGuard<'_, Durable> {
+        self.durable.lock()
+    }
+
+    /// Makes everything durable that was written before the call. Another commit that began later suffices.
+    ///
+    /// # Errors
+    /// `OutOfSpace`: nothing has happened. Others: what is durable is unknown, and the store takes no more writes.
+    pub(super) fn commit(&self, parts: Parts<'_>) -> Result<()> {
+        let wanted = self.begun.load(Acquire) + 1;
+        let mut durable = self.durable.lock();
+        if durable.number >= wanted {
+            return Ok(());
+        }
+        self.make(parts, &mut durable, || parts.log.mark())
+            .map(drop)
+    }
+
+    /// The same for a state behind which the log goes on at `mark`.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(super) fn commit_at(&self, parts: Parts<'_>, mark: LogMark) -> Result<()> {
+        let mut durable = self.durable.lock();
+        self.make(parts, &mut durable, || mark).map(drop)
+    }
+
+    /// Commits, and keeps the state.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(super) fn commit_and_keep<'a>(&'a self, parts: Parts<'a>) -> Result<Kept<'a>> {
+        let mut durable = self.durable.lock();
+        let snapshot = self.make(parts, &mut durable, || parts.log.mark())?;
+        Ok(Kept { snapshot, durable })
+    }
+
+    fn make<'a>(
+        &self,
+        parts: Parts<'a>,
+        durable: &mut Durable,
+        mark: impl FnOnce() -> LogMark,
+    ) -> Result<Snapshot<'a, VolumeLog>> {
+        parts.home.poison.check()?;
+        stock_pages(parts.home, durable)?;
+        let number = self.begun.fetch_add(1, Relaxed) + 1;
+        let (snapshot, mark) = parts.tree.freeze_with(mark);
+        let outcome = publish_and_commit(parts, durable, &snapshot, mark);
+        parts.home.poison.note(outcome)?;
+        durable.number = number;
+        self.marker.store(mark.marker.0, Release);
+        Ok(snapshot)
+    }
+}
+
+/// Takes pages for the catalogue while nothing depends on it.
+fn stock_pages(home: &Home, durable: &mut Durable) -> Result<()> {
+    // One more than the last catalogue took: the volume may grow.
+    let wanted = pages_needed(durable.superblock.catalogue_bytes as usize) + 1;
+    let mut allocator = home.allocator.lock();
+    while durable.spare_pages.len() < wanted {
+        let missing = (wanted - durable.spare_pages.len()) as u64;
+        let (first, count) = allocator.allocate_pages(missing, Purpose::Maintenance)?;
+        let pages = (first.0..first.0 + count).map(PageNo);
+        durable.spare_pages.extend(pages);
+    }
+    Ok(())
+}
+
+fn publish_and_commit(
+    parts: Parts<'_>,
+    durable: &mut Durable,
+    snapshot: &Snapshot<'_, VolumeLog>,
+    mark: LogMark,
+) -> Result<()> {
+    let home = parts.home;
+    if is_used_up(snapshot.epoch(), home.incarnation) {
+        return Err(Error::new(
+            ErrorKind::OutOfSpace,
+            "this opening has used its epochs: open the store again",
+        ));
+    }
+    // Every record that the frozen nodes point at was appended before the freeze.
+    let log_end = parts.log.write_out()?;
+    let Some(publication) = parts.tree.publish_frozen()? else {
+        return Err(Error::invalid(
+            "an epoch that has ended was published by others",
+        ));
+    };
+    let unneeded = commit(home, durable, &publication, (mark, log_end))?;
+    parts.log.set_durable(log_end);
+    parts.flushes.advance(log_end);
+    let passed = parts.tree.committed(&publication);
+    home.allocator.lock().release_pages(&unneeded)?;
+    give_back(parts.log, durable, passed)?;
+    // What the reserve was taken for is done.
+    home.allocator.lock().set_reserve(Reserve::default());
+    Ok(())
+}
+
+/// Gives segments back that nobody reaches any more.
+fn give_back(log: &VolumeLog, durable: &mut Durable, passed: Epoch) -> Result<()> {
+    let is_passed = |(epoch, _): &mut (Epoch, Vec<SegmentId>)| *epoch <= passed;
+    let free: Vec<_> = durable.withheld.extract_if(.., is_passed).collect();
+    free.iter()
+        .try_for_each(|(_, segments)| log.reuse(segments))
+}
+
+/// Makes a publication durable, whose nodes and log up to `log_end` were written. Returns the pages of the catalogue
+/// before, which nobody needs any more.
+///
+/// # Errors
+/// `OutOfSpace`; those of the device. What is durable is unknown then.
+fn commit(
+    home: &Home,
+    durable: &mut Durable,
+    publication: &Publication,
+    (mark, log_end): (LogMark, Lsn),
+) -> Result<Vec<PageNo>> {
+    let number = durable.superblock.commit + 1;
+    if number > COMMIT_MAX {
+        return Err(Error::new(ErrorKind::OutOfSpace, "all commits were used"));
+    }
+    // A commit within a replay records the log of an earlier opening, which nobody has flushed.
+    let is_own = mark.incarnation == home.incarnation;
+    let log_end = if is_own { log_end } else { mark.marker };
+    let mut catalogue = catalogue::compose(&publication.root, &mark, log_end);
+    let (pages, mut written, segments) = {
+        let mut allocator = home.allocator.lock();
+        let spare = &mut durable.spare_pages;
+        let pages = catalogue::take_pages(&mut allocator, &mut catalogue, spare)?;
+        allocator.keep_pages(&publication.kept)?;
+        allocator.keep_pages(&pages)?;
+        allocator.drop_pages(&publication.dropped)?;
+        allocator.drop_pages(&durable.catalogue_pages)?;
+        for (segment, bytes) in &publication.charges {
+            allocator.charge(*segment, *bytes)?;
+            durable.live_bytes = durable.live_bytes.wrapping_add_signed(*bytes);
+        }
+        // Segments behind the mark may hold records of the next commit.
+        let mut dead = allocator.retire_dead_log_segments(LOG, mark.open.sequence)?;
+        dead.extend(allocator.retire_dead_log_segments(MOVED, mark.moved_from)?);
+        durable.withheld.push((publication.epoch, dead));
+        let bitmap = allocator.encode_changed(home.store, publication.epoch);
+        catalogue.groups = allocator.pointers();
+        (pages, bitmap, allocator.segment_count())
+    };
+    let stream = catalogue.encode();
+    let (chain, head) = encode_chain(home.store, publication.epoch, &stream, &pages)?;
+    written.extend(chain);
+    let superblock = Superblock {
+        store: home.store,
+        commit: number,
+        epoch: publication.epoch,
+        incarnation: home.incarnation,
+        segments,
+        catalogue: head,
+        catalogue_bytes: stream.len() as u64,
+    };
+    write_pages(home.device.as_ref(), &written)?;
+    home.device.flush()?;
+    superblocks::commit(home.device.as_ref(), &superblock)?;
+    durable.superblock = superblock;
+    durable.mark = Some(mark);
+    Ok(std::mem::replace(&mut durable.catalogue_pages, pages))
+}
