@@ -16,6 +16,9 @@ const STORE_VARIABLE: &str = "KREON_STORE";
 const CLUSTER_VARIABLE: &str = "KREON_CLUSTER";
 const KEY_FILE_VARIABLE: &str = "KREON_KEY_FILE";
 
+/// The region that commands work in if none is named.
+pub const DEFAULT_REGION: &str = "default";
+
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Store options")]
 pub struct StoreOptions {
@@ -65,6 +68,19 @@ pub enum Engine {
     Kreon,
     /// Unsorted on the device, the index in memory: for point reads and durable writes of 0.4 to 64 KiB
     Kvell,
+    /// One tree on the device that each write changes, pairs in a log: for few cycles where the tree fits in memory
+    Tucana,
+}
+
+impl Engine {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kreon => "kreon",
+            Self::Kvell => "kvell",
+            Self::Tucana => "tucana",
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Args)]

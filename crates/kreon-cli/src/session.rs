@@ -13,11 +13,8 @@ use crate::cluster::connect;
 use crate::encoding::Encoding;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
-use crate::options::{Shared, Target};
+use crate::options::{DEFAULT_REGION, Shared, Target};
 use crate::place::{Place, Region, open_store};
-
-/// The region that commands work in if none is named.
-const DEFAULT_REGION: &str = "default";
 
 /// What every command works on.
 pub struct Session {

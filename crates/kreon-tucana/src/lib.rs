@@ -39,7 +39,9 @@ mod tree;
 pub use kreon_base::{Error, ErrorKind, Result};
 pub use log::{MemoryLog, Placed, Record, RecordLog};
 pub use page_supply::{CountedPages, PageSupply};
-pub use store::{Durability, Maintenance, Options, Recovery, Store, StoreScan, StoreSnapshot};
+pub use store::{
+    Creation, Durability, Maintenance, Options, Recovery, Store, StoreScan, StoreSnapshot,
+};
 pub use tree::{
     Direction, KEY_BYTES_MAX, Publication, Scan, ScanRange, Snapshot, Tree, TreeHome, TreeRoot,
     TreeStats, Verified,

@@ -64,6 +64,11 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// What its searches in leaves read since it was opened, if it has such leaves.
+    fn searches(&self) -> Option<Searches> {
+        None
+    }
+
     /// Where its space is, and what it wrote since it was opened, if the store can tell.
     fn inside(&self) -> Option<Inside> {
         None
@@ -79,6 +84,52 @@ pub struct Asked {
     pub flushes: u64,
     /// Bytes of zeroes written ahead of a log.
     pub zeroed_bytes: u64,
+}
+
+/// What a store whose leaves have no keys read of keys to find its way in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Searches {
+    /// Searches for the place of a new key.
+    pub inserts: u64,
+    /// Those that read keys, because prefixes were equal.
+    pub inserts_that_read: u64,
+    /// Records that were read because their hash is that of the key.
+    pub reads_by_hash: u64,
+    /// Those with another key.
+    pub reads_of_other_keys: u64,
+}
+
+impl Searches {
+    /// What was done since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            inserts: self.inserts - before.inserts,
+            inserts_that_read: self.inserts_that_read - before.inserts_that_read,
+            reads_by_hash: self.reads_by_hash - before.reads_by_hash,
+            reads_of_other_keys: self.reads_of_other_keys - before.reads_of_other_keys,
+        }
+    }
+
+    /// Inserts that found their place by prefixes alone, in percent; `None` without any.
+    pub fn by_prefix_percent(self) -> Option<f64> {
+        percent(
+            self.inserts.saturating_sub(self.inserts_that_read),
+            self.inserts,
+        )
+    }
+
+    /// Reads that got the record which was looked for, in percent; `None` without any.
+    pub fn by_hash_percent(self) -> Option<f64> {
+        percent(
+            self.reads_by_hash.saturating_sub(self.reads_of_other_keys),
+            self.reads_by_hash,
+        )
+    }
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
 }
 
 /// What a store says of itself, in bytes.
@@ -98,4 +149,30 @@ pub struct Inside {
     pub write_bytes: u64,
     /// Of this, pages: the index, above all.
     pub page_write_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_searches_are_those_since_the_last_look() {
+        let before = Searches {
+            inserts: 10,
+            inserts_that_read: 10,
+            reads_by_hash: 5,
+            reads_of_other_keys: 5,
+        };
+        let after = Searches {
+            inserts: 14,
+            inserts_that_read: 11,
+            reads_by_hash: 105,
+            reads_of_other_keys: 6,
+        };
+        let done = after.since(before);
+        assert_eq!(done.by_prefix_percent(), Some(75.0));
+        assert_eq!(done.by_hash_percent(), Some(99.0));
+        assert_eq!(Searches::default().by_prefix_percent(), None);
+        assert_eq!(Searches::default().by_hash_percent(), None);
+    }
 }

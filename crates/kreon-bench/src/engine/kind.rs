@@ -21,7 +21,7 @@ use super::rocksdb;
 use super::tuning::Means;
 #[cfg(feature = "wiredtiger")]
 use super::wiredtiger;
-use super::{kreon, kvell, raw};
+use super::{kreon, kvell, raw, tucana};
 
 /// The stores that can be measured.
 #[derive(
@@ -42,6 +42,8 @@ pub enum Kind {
     Kreon,
     /// This project's other store, which shares nothing and sorts nothing.
     Kvell,
+    /// This project's tree that every write changes, over a log of pairs.
+    Tucana,
     /// RocksDB (feature `rocksdb`).
     Rocksdb,
     /// RocksDB with values in blob files (feature `rocksdb`).
@@ -100,6 +102,7 @@ impl Kind {
             Self::Unwritten => "unwritten",
             Self::Kreon => "kreon",
             Self::Kvell => "kvell",
+            Self::Tucana => "tucana",
             Self::Rocksdb => "rocksdb",
             Self::Blobdb => "blobdb",
             Self::Lmdb => "lmdb",
@@ -131,6 +134,7 @@ impl Kind {
             Self::Unwritten => raw::open(dir, means, false),
             Self::Kreon => kreon::open(dir, means),
             Self::Kvell => kvell::open(dir, means),
+            Self::Tucana => tucana::open(dir, means),
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb => rocksdb::open(dir, means, false),
             #[cfg(feature = "rocksdb")]
@@ -174,7 +178,7 @@ impl Kind {
     pub fn is_built(self) -> bool {
         match self {
             Self::Nothing | Self::Busy | Self::Device | Self::Unwritten => true,
-            Self::Kreon | Self::Kvell => true,
+            Self::Kreon | Self::Kvell | Self::Tucana => true,
             Self::Rocksdb | Self::Blobdb => cfg!(feature = "rocksdb"),
             Self::Lmdb => cfg!(feature = "lmdb"),
             Self::Fjall => cfg!(feature = "fjall"),

@@ -8,6 +8,7 @@ mod nothing;
 pub mod planted;
 mod raw;
 pub mod told;
+mod tucana;
 pub mod tuning;
 pub mod version;
 mod watched;
@@ -28,5 +29,5 @@ mod wiredtiger;
 #[cfg(test)]
 mod conformance;
 
-pub use face::{Asked, Engine, Inside};
+pub use face::{Asked, Engine, Inside, Searches};
 pub use kind::Kind;

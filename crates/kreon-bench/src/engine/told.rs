@@ -9,6 +9,20 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
         Kind::Kreon | Kind::Kvell => {
             Some(format!("its defaults in {}", mib(means.own_memory_bytes())))
         }
+        Kind::Tucana => {
+            let set = super::tuning::tucana(means);
+            Some(format!(
+                "{} for nodes and reads of the log, {} for segments of the log, a commit every {} s or {} of log{}",
+                mib(set.memory_bytes),
+                mib(set.log_bytes),
+                set.commit_seconds,
+                mib(set.commit_log_bytes as usize),
+                match means.is_sync {
+                    true => ", a flush of the log with each put",
+                    false => "",
+                }
+            ))
+        }
         #[cfg(feature = "rocksdb")]
         Kind::Rocksdb | Kind::Blobdb => Some(rocksdb(means, engine == Kind::Blobdb)),
         #[cfg(feature = "lmdb")]

@@ -48,6 +48,33 @@ impl Means {
     }
 }
 
+/// How Tucana is set: as it comes, within its memory.
+pub struct Tucana {
+    /// Frames for nodes and for what is read of the log.
+    pub memory_bytes: usize,
+    /// Segments of the log in memory beside them: the one that takes records, the one behind it, one of records that were moved,
+    /// and full ones that wait to be written.
+    pub log_bytes: usize,
+    /// The longest time between two commits, in seconds: its default.
+    pub commit_seconds: f64,
+    /// The most log between two commits: its default.
+    pub commit_log_bytes: u64,
+}
+
+/// See [`Tucana`].
+pub fn tucana(means: &Means) -> Tucana {
+    const SEGMENT_BYTES: usize = 2 << 20;
+    let own_bytes = means.own_memory_bytes();
+    let log_bytes = (5 * SEGMENT_BYTES).min(own_bytes / 4);
+    let defaults = tucana::Options::default();
+    Tucana {
+        memory_bytes: own_bytes - log_bytes,
+        log_bytes,
+        commit_seconds: defaults.commit_interval.as_secs_f64(),
+        commit_log_bytes: defaults.commit_log_bytes,
+    }
+}
+
 /// How RocksDB is tuned.
 #[cfg(feature = "rocksdb")]
 pub struct Rocksdb {

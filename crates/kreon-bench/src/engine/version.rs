@@ -15,6 +15,7 @@ pub fn version(engine: Kind) -> Option<String> {
         Kind::Nothing | Kind::Busy | Kind::Device | Kind::Unwritten | Kind::Wiredtiger => &[],
         Kind::Kreon => &["kreon"],
         Kind::Kvell => &["kreon-kvell"],
+        Kind::Tucana => &["kreon-tucana"],
         Kind::Rocksdb | Kind::Blobdb => &["librocksdb-sys"],
         Kind::Lmdb => &["lmdb-master-sys", "heed"],
         Kind::Fjall => &["fjall"],
@@ -44,6 +45,7 @@ mod tests {
         for engine in [
             Kind::Kreon,
             Kind::Kvell,
+            Kind::Tucana,
             Kind::Rocksdb,
             Kind::Lmdb,
             Kind::Fjall,

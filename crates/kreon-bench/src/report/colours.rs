@@ -17,9 +17,10 @@ pub fn css(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-const NAMED: [(&str, RGBColor); 15] = [
+const NAMED: [(&str, RGBColor); 16] = [
     ("kreon", RGBColor(0x12, 0x98, 0x6c)),
     ("kvell", RGBColor(0x08, 0x94, 0xa4)),
+    ("tucana", RGBColor(0xa0, 0x88, 0x10)),
     ("rocksdb", RGBColor(0xdc, 0x48, 0x60)),
     ("blobdb", RGBColor(0xc0, 0x80, 0x10)),
     ("lmdb", RGBColor(0x38, 0x88, 0xd0)),

@@ -1,8 +1,9 @@
 //! `report.html`: one page that needs nothing else.
 
+use super::memories::Memories;
 use super::plot::{Frame, Series, bars, escape, lines};
 use super::results::Results;
-use super::summary::{Cell, cells};
+use super::summary::{Cell, cells, engines, variants};
 use super::table::{about, markdown};
 use crate::engine::Kind;
 use crate::run::record::PERCENTILES;
@@ -32,10 +33,10 @@ pub fn page(results: &Results) -> anyhow::Result<String> {
         body += &format!("<li><b>{name}</b>: {}</li>", escape(&value));
     }
     body += "</ul>";
-    let mut variants: Vec<&str> = cells.iter().map(|cell| cell.variant.as_str()).collect();
-    variants.sort_unstable();
-    variants.dedup();
-    for variant in variants {
+    if let Some(memories) = Memories::of(&results.settings) {
+        body += &format!("<h2>By memory</h2>{}", memories.plots(&cells)?);
+    }
+    for variant in variants(&cells) {
         if !variant.is_empty() {
             body += &format!("<h2>{}</h2>", escape(variant));
         }
@@ -103,7 +104,7 @@ fn bar_plot(
 ) -> anyhow::Result<String> {
     let there = |workload: &Workload| cells.iter().any(|cell| cell.workload == *workload);
     let workloads: Vec<_> = Workload::ALL.into_iter().filter(there).collect();
-    let series: Vec<_> = engines(cells)
+    let series: Vec<_> = engines(cells.iter().copied())
         .into_iter()
         .map(|engine| {
             let points = workloads.iter().enumerate().filter_map(|(at, workload)| {
@@ -172,13 +173,6 @@ fn latency(cells: &[&Cell]) -> anyhow::Result<String> {
         &marks,
         &cells.iter().map(of_cell).collect::<Vec<_>>(),
     )
-}
-
-fn engines(cells: &[&Cell]) -> Vec<Kind> {
-    let mut engines: Vec<_> = cells.iter().map(|cell| cell.engine).collect();
-    engines.sort_unstable();
-    engines.dedup();
-    engines
 }
 
 fn series(engine: Kind, points: Vec<(f64, f64)>) -> Series {

@@ -83,6 +83,25 @@ pub fn cells(records: &[Record]) -> Vec<Cell> {
         .collect()
 }
 
+/// The points of a run, in its order.
+pub fn variants(cells: &[Cell]) -> Vec<&str> {
+    let mut variants: Vec<&str> = Vec::new();
+    for cell in cells {
+        if !variants.contains(&cell.variant.as_str()) {
+            variants.push(&cell.variant);
+        }
+    }
+    variants
+}
+
+/// The stores that have some of `cells`.
+pub fn engines<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Vec<Kind> {
+    let mut engines: Vec<_> = cells.into_iter().map(|cell| cell.engine).collect();
+    engines.sort_unstable();
+    engines.dedup();
+    engines
+}
+
 fn key(record: &Record) -> (&str, Mix, Workload, Kind) {
     (&record.variant, record.mix, record.workload, record.engine)
 }

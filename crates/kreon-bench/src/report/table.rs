@@ -1,10 +1,12 @@
 //! `results.md`: the medians as tables.
 
 use super::claims;
+use super::memories::Memories;
 use super::notes::notes;
 use super::paper;
 use super::results::Results;
-use super::summary::{Cell, cells};
+use super::summary::{Cell, cells, variants};
+use super::tucana;
 
 /// The whole file.
 pub fn markdown(results: &Results) -> String {
@@ -16,11 +18,7 @@ pub fn markdown(results: &Results) -> String {
     for (name, value) in about(results) {
         text += &format!("- {name}: {value}\n");
     }
-    let mut variants: Vec<&str> = cells.iter().map(|cell| cell.variant.as_str()).collect();
-    variants.dedup();
-    variants.sort_unstable();
-    variants.dedup();
-    for variant in variants {
+    for variant in variants(&cells) {
         if !variant.is_empty() {
             text += &format!("\n## {variant}\n");
         }
@@ -33,6 +31,12 @@ pub fn markdown(results: &Results) -> String {
     if let Some(claims) = claims::markdown(&results.settings.preset, &cells) {
         text += &format!("\n## KVell's claims\n\n{claims}");
     }
+    if let Some(claims) = tucana::markdown(&results.settings, &cells) {
+        text += &format!("\n## Tucana's claims\n\n{claims}");
+    }
+    if let Some(memories) = Memories::of(&results.settings) {
+        text += &format!("\n## By memory\n\n{}", memories.markdown(&cells));
+    }
     for note in notes(results, &|_| true) {
         text += &format!("\n{note}\n");
     }
@@ -43,12 +47,7 @@ pub fn markdown(results: &Results) -> String {
 pub fn about(results: &Results) -> Vec<(&'static str, String)> {
     let machine = &results.machine;
     let is_limited = results.records.iter().all(|record| record.is_limited);
-    let memory = results
-        .settings
-        .points
-        .first()
-        .map_or(0, |p| p.means.memory_bytes)
-        >> 20;
+    let memory = memories(results);
     vec![
         ("processor", format!("{}, {} cores", machine.processor, machine.cores)),
         ("machine memory", format!("{} MiB", machine.memory_bytes >> 20)),
@@ -71,6 +70,15 @@ pub fn about(results: &Results) -> Vec<(&'static str, String)> {
             "whole process, background work to its end; without the harness's own, which the first row shows".to_owned(),
         ),
     ]
+}
+
+/// Those of all points, in MiB.
+fn memories(results: &Results) -> String {
+    let points = results.settings.points.iter();
+    let mut memories: Vec<u64> = points.map(|point| point.means.memory_bytes >> 20).collect();
+    memories.dedup();
+    let memories: Vec<String> = memories.iter().map(u64::to_string).collect();
+    memories.join(", ")
 }
 
 const HEAD: &str = "| workload | store | k ops/s | rounds | settle s | CPU us/op | cycles/op | read B/op | written B/op | amplification | p50 us | p99 | p99.9 | p99.99 | max | worst s / median | space / live | peak MiB | other load |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::job::{Job, Said};
 use super::record::{Circumstances, Record};
-use crate::engine::Engine;
+use crate::engine::{Engine, Searches};
 use crate::machine::about::About;
 use crate::machine::disk::Disk;
 use crate::machine::usage::{Usage, space_bytes};
@@ -55,6 +55,7 @@ fn phases(job: &Job) -> anyhow::Result<()> {
         let phase = crate::ycsb::phase::Phase { records, ..*phase };
         memory::reset_peak();
         open.take_randomness();
+        let searched = open.searches();
         settle_device(&job.dir);
         let before = Usage::now(disk.as_ref());
         let workload = phase.workload.name().to_owned();
@@ -79,6 +80,7 @@ fn phases(job: &Job) -> anyhow::Result<()> {
             space_bytes: space_bytes(&job.dir),
             peak_rss_bytes: memory::peak_rss_bytes(),
             randomness: open.take_randomness(),
+            searches: searches_since(open.as_ref(), searched),
         };
         records = outcome.records;
         say(&Said::Ended(Box::new(Record::new(
@@ -94,6 +96,10 @@ fn phases(job: &Job) -> anyhow::Result<()> {
         engine = Some(open);
     }
     Ok(())
+}
+
+fn searches_since(engine: &dyn Engine, before: Option<Searches>) -> Option<Searches> {
+    Some(engine.searches()?.since(before?))
 }
 
 /// Brings what the page cache still holds to the device, so that it counts for the phase that wrote it.

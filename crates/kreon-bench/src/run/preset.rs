@@ -34,6 +34,11 @@ pub enum Preset {
     SweepInline,
     /// KVell's cells: three times as much data as memory, 64 requests in flight, both distributions (`KVell 6.3`).
     Kvell,
+    /// Tucana's claims: everything in memory, and five times as much data as memory (`Tucana 2.4`).
+    Tucana,
+    /// Tucana and kreon over the memory for an index that is large for its pairs: from a quarter of the leaves of Tucana to
+    /// all of them and more.
+    Leaves,
 }
 
 /// One point of a sweep.
@@ -70,6 +75,8 @@ impl Preset {
             Self::MixesLarge => "mixes-large",
             Self::SweepInline => "sweep-inline",
             Self::Kvell => "kvell",
+            Self::Tucana => "tucana",
+            Self::Leaves => "leaves",
         }
     }
 
@@ -80,6 +87,8 @@ impl Preset {
                 vec![Kind::Kreon, Kind::Rocksdb]
             }
             Self::Kvell => vec![Kind::Kvell, Kind::Kreon, Kind::Rocksdb, Kind::Wiredtiger],
+            Self::Tucana => vec![Kind::Tucana, Kind::Kreon, Kind::Rocksdb],
+            Self::Leaves => vec![Kind::Tucana, Kind::Kreon],
             _ => vec![Kind::Kreon],
         }
     }
@@ -90,7 +99,9 @@ impl Preset {
             Self::Quick => 100 * MIB,
             Self::Mixes | Self::SweepInline => 256 * MIB,
             Self::MixesLarge => 512 * MIB,
-            Self::Small | Self::Memory | Self::Paper | Self::SweepL0 => 400 * MIB,
+            Self::Small | Self::Memory | Self::Paper | Self::SweepL0 | Self::Tucana => 400 * MIB,
+            // 4 million pairs: Tucana's leaves take about 115 MiB.
+            Self::Leaves => 275 * MIB,
             Self::SweepCheckpoint => 6144 * MIB,
             Self::Large | Self::PaperLarge => 2048 * MIB,
             Self::Sync => 20 * MIB,
@@ -98,11 +109,20 @@ impl Preset {
         }
     }
 
-    /// Memory of each store.
-    pub fn memory_bytes(self) -> u64 {
+    /// Memory of each store: one point of the run for each.
+    pub fn memories(self) -> Vec<u64> {
         match self {
-            Self::Quick | Self::Large | Self::PaperLarge | Self::Sync => 512 * MIB,
-            Self::Small | Self::Paper => 1536 * MIB,
+            Self::Tucana => [1536, 128].map(|mib| mib * MIB).to_vec(),
+            Self::Leaves => [64, 128, 192, 320, 512].map(|mib| mib * MIB).to_vec(),
+            _ => vec![self.memory_bytes()],
+        }
+    }
+
+    /// The same, of presets with one.
+    fn memory_bytes(self) -> u64 {
+        match self {
+            Self::Quick | Self::Large | Self::PaperLarge | Self::Sync | Self::Leaves => 512 * MIB,
+            Self::Small | Self::Paper | Self::Tucana => 1536 * MIB,
             Self::Memory => 1740 * MIB,
             Self::SweepL0 | Self::Kvell => 256 * MIB,
             Self::Mixes => 1024 * MIB,
@@ -117,7 +137,8 @@ impl Preset {
     pub fn operations(self) -> u64 {
         match self {
             Self::Quick => 100_000,
-            Self::Small | Self::Memory | Self::Paper | Self::Kvell => 400_000,
+            Self::Small | Self::Memory | Self::Paper | Self::Kvell | Self::Tucana => 400_000,
+            Self::Leaves => 1_000_000,
             Self::Large | Self::PaperLarge => 200_000,
             Self::Sync | Self::SweepL0 | Self::SweepCheckpoint => 100_000,
             Self::Mixes => 1_000_000,
@@ -141,6 +162,8 @@ impl Preset {
             Self::Quick => Some(15.0),
             Self::Sync => Some(10.0),
             Self::Large | Self::PaperLarge => Some(40.0),
+            // What comes behind must see the same data at each point: here a store is slow on purpose.
+            Self::Leaves => Some(300.0),
             _ => Some(60.0),
         }
     }
@@ -156,7 +179,8 @@ impl Preset {
     /// Rounds.
     pub fn rounds(self) -> u32 {
         match self {
-            Self::Quick => 1,
+            // Of a curve the points show how far rounds are apart.
+            Self::Quick | Self::Leaves => 1,
             _ => 3,
         }
     }
@@ -166,17 +190,20 @@ impl Preset {
         match self {
             Self::Sync => vec![1, 4, 64],
             Self::Kvell => vec![64],
+            // A put of Tucana that misses waits for its leaf: so many are read at once.
+            Self::Leaves => vec![8],
             _ => vec![2],
         }
     }
 
     /// What was loaded is read into memory before the workloads: else stores that live on the page cache would start
     /// with all of it there, and those with direct I/O with nothing.
-    pub fn is_warmed(self) -> bool {
-        matches!(
-            self,
-            Self::Quick | Self::Small | Self::Memory | Self::Paper | Self::Mixes
-        )
+    pub fn is_warmed(self, memory_bytes: u64) -> bool {
+        match self {
+            Self::Quick | Self::Small | Self::Memory | Self::Paper | Self::Mixes => true,
+            Self::Tucana => memory_bytes > 2 * self.data_bytes(),
+            _ => false,
+        }
     }
 
     /// The randomness of device transfers is watched, too.
@@ -204,9 +231,13 @@ impl Preset {
                 use Workload::{A, B, C, CUniform, D, E, F, LoadA, LoadE};
                 vec![LoadA, A, B, C, CUniform, F, D, LoadE, E]
             }
-            Self::Quick | Self::Small | Self::Large | Self::Paper | Self::PaperLarge => {
-                Workload::of_papers().collect()
-            }
+            Self::Leaves => vec![Workload::LoadA, Workload::A, Workload::C],
+            Self::Quick
+            | Self::Small
+            | Self::Large
+            | Self::Paper
+            | Self::PaperLarge
+            | Self::Tucana => Workload::of_papers().collect(),
         }
     }
 
@@ -217,8 +248,15 @@ impl Preset {
                 vec![Mix::S, Mix::M, Mix::L, Mix::Sd, Mix::Md, Mix::Ld]
             }
             Self::SweepInline => vec![Mix::S, Mix::M, Mix::Sd],
+            Self::Leaves => vec![Mix::T],
             _ => vec![Mix::K],
         }
+    }
+
+    /// Longest value that stands in the leaves of the index, where the preset sets it: beside Tucana kreon has its values in
+    /// the log, too.
+    pub fn inline_bytes(self) -> Option<u32> {
+        (self == Self::Leaves).then_some(0)
     }
 
     /// The points of its sweep; one if it is none.
@@ -230,6 +268,8 @@ impl Preset {
             Self::Kvell => [Distribution::Uniform, Distribution::Zipfian]
                 .map(Sweep::Distribution)
                 .to_vec(),
+            // All records alike: what is asked for again and again would be in memory at each point.
+            Self::Leaves => vec![Sweep::Distribution(Distribution::Uniform)],
             _ => vec![Sweep::Default],
         }
     }
@@ -284,6 +324,7 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::tuning::Means;
     use clap::ValueEnum;
 
     #[test]
@@ -301,6 +342,43 @@ mod tests {
         assert_eq!(preset.threads(), [64]);
         let distributions = preset.sweep().into_iter().filter_map(Sweep::distribution);
         assert_eq!(distributions.count(), 2);
+    }
+
+    #[test]
+    fn the_claims_of_tucana_are_of_data_in_memory_and_of_five_times_as_much() {
+        let preset = Preset::Tucana;
+        let warmed: Vec<bool> = preset
+            .memories()
+            .into_iter()
+            .map(|memory| preset.is_warmed(memory))
+            .collect();
+        assert_eq!(warmed, [true, false]);
+        let means = Means {
+            memory_bytes: preset.memories()[1],
+            ..Means::default()
+        };
+        assert!(preset.data_bytes() >= 5 * means.own_memory_bytes() as u64);
+    }
+
+    #[test]
+    fn the_leaves_of_tucana_are_larger_and_smaller_than_the_memory() {
+        let preset = Preset::Leaves;
+        let pairs = preset.data_bytes() as f64 / Mix::T.pair_bytes_mean();
+        // 203 entries of a page, 70 % of them taken.
+        let leaf_bytes = pairs / (203.0 * 0.7) * 4096.0;
+        let own: Vec<f64> = preset
+            .memories()
+            .into_iter()
+            .map(|memory_bytes| {
+                let means = Means {
+                    memory_bytes,
+                    ..Means::default()
+                };
+                means.own_memory_bytes() as f64
+            })
+            .collect();
+        assert!(leaf_bytes > 3.0 * own[0] && leaf_bytes < own[own.len() - 1] / 3.0);
+        assert!(own.is_sorted());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Kind;
+use crate::engine::{Kind, Searches};
 use crate::machine::usage::Usage;
 use crate::randomness::Randomness;
 use crate::ycsb::client::Failures;
@@ -59,6 +59,9 @@ pub struct Record {
     pub io_amplification: Option<f64>,
     /// How random the device transfers were (`Kreon 4.4`); `None` of stores that cannot tell and without `--trace`.
     pub randomness: Option<Randomness>,
+    /// What searches in leaves read of keys; `None` of stores whose leaves have keys.
+    #[serde(default)]
+    pub searches: Option<Searches>,
     /// Mean bytes of a device read.
     pub device_read_bytes_mean: f64,
     /// Mean bytes of a device write.
@@ -117,6 +120,8 @@ pub struct Circumstances<'a> {
     pub peak_rss_bytes: u64,
     /// See [`Record::randomness`].
     pub randomness: Option<Randomness>,
+    /// See [`Record::searches`].
+    pub searches: Option<Searches>,
 }
 
 impl Record {
@@ -154,6 +159,7 @@ impl Record {
             process_write_bytes_per_op: per_op(used.process_write_bytes as f64),
             io_amplification: (written_bytes > 0.0).then(|| moved_bytes as f64 / written_bytes),
             randomness: about.randomness,
+            searches: about.searches,
             device_read_bytes_mean: used.device_read_bytes as f64 / used.device_reads.max(1) as f64,
             device_write_bytes_mean: used.device_write_bytes as f64
                 / used.device_writes.max(1) as f64,
@@ -244,6 +250,7 @@ pub mod tests {
             space_bytes: 2_060_000,
             peak_rss_bytes: 7,
             randomness: None,
+            searches: None,
         };
         Record::new(&phase, &outcome, &about)
     }

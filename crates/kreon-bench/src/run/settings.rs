@@ -61,9 +61,9 @@ pub struct Arguments {
     /// Clients.
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<usize>,
-    /// Memory of each store, in MiB.
-    #[arg(long)]
-    pub memory_mib: Option<u64>,
+    /// Memory of each store, in MiB; several: a point of the run for each.
+    #[arg(long, value_delimiter = ',')]
+    pub memory_mib: Vec<u64>,
     /// Rounds: each store once in each.
     #[arg(long)]
     pub rounds: Option<u32>,
@@ -151,15 +151,17 @@ impl Arguments {
         let mut points = Vec::new();
         for mix in &mixes {
             for threads in &threads {
-                for sweep in self.sweep() {
+                for (sweep, memory_bytes) in self.sweep_over_memories() {
                     let mut names = vec![sweep.name()];
+                    let is_one = self.memories().len() < 2;
+                    names.extend((!is_one).then(|| format!("{} MiB", memory_bytes >> 20)));
                     names.extend((mixes.len() > 1).then(|| format!("mix {}", mix.name())));
                     let is_alone = self.threads.len().max(self.preset.threads().len()) < 2;
                     names.extend((!is_alone).then(|| format!("{threads} clients")));
                     names.retain(|name| !name.is_empty());
                     points.push(Point {
                         variant: names.join(", "),
-                        means: self.means(*mix, sweep),
+                        means: self.means(*mix, sweep, memory_bytes),
                         phases: self.phases(*mix, *threads, sweep),
                     });
                 }
@@ -180,6 +182,20 @@ impl Arguments {
         sweep
     }
 
+    /// Memory of each store at each point.
+    fn memories(&self) -> Vec<u64> {
+        match self.memory_mib.is_empty() {
+            true => self.preset.memories(),
+            false => self.memory_mib.iter().map(|mib| mib << 20).collect(),
+        }
+    }
+
+    fn sweep_over_memories(&self) -> impl Iterator<Item = (Sweep, u64)> {
+        let (sweep, memories) = (self.sweep(), self.memories());
+        let at = move |memory_bytes| sweep.clone().into_iter().map(move |at| (at, memory_bytes));
+        memories.into_iter().flat_map(at)
+    }
+
     fn records(&self, mix: Mix) -> u64 {
         self.records.unwrap_or_else(|| {
             let pair_bytes = mix.pair_bytes_mean();
@@ -187,19 +203,18 @@ impl Arguments {
         })
     }
 
-    fn means(&self, mix: Mix, sweep: Sweep) -> Means {
-        let preset_bytes = self.preset.memory_bytes();
+    fn means(&self, mix: Mix, sweep: Sweep, memory_bytes: u64) -> Means {
         Means {
-            memory_bytes: self.memory_mib.map_or(preset_bytes, |mib| mib << 20),
+            memory_bytes,
             is_sync: self.sync || self.preset.is_sync(),
             mix,
             data_bytes: (self.records(mix) as f64 * mix.pair_bytes_mean()) as u64,
             l0_percent: sweep.l0_percent(),
             l0_checkpoint_seconds: sweep.l0_checkpoint_seconds(),
-            inline_bytes: sweep.inline_bytes(),
+            inline_bytes: sweep.inline_bytes().or(self.preset.inline_bytes()),
             space_amplification: None,
             write_amplification_max: None,
-            is_warmed: self.preset.is_warmed(),
+            is_warmed: self.preset.is_warmed(memory_bytes),
             trace: self.trace || self.preset.is_traced(),
             plant: self.plant,
         }
@@ -294,5 +309,40 @@ mod tests {
         let mut without = vec![LoadA, C];
         add_converged(&mut without);
         assert_eq!(without, [LoadA, C]);
+    }
+    /// The arguments of a command line.
+    fn of_line(line: &str) -> Arguments {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        let words = ["ycsb"].into_iter().chain(line.split_whitespace());
+        <Line as clap::Parser>::parse_from(words).arguments
+    }
+
+    #[test]
+    fn each_memory_is_a_point_with_a_name_of_its_own() {
+        let points = of_line("--preset leaves --memory-mib 64,256")
+            .settings()
+            .points;
+        let names: Vec<&str> = points.iter().map(|point| point.variant.as_str()).collect();
+        assert_eq!(names, ["uniform, 64 MiB", "uniform, 256 MiB"]);
+        let memories = points.iter().map(|point| point.means.memory_bytes >> 20);
+        assert_eq!(memories.collect::<Vec<_>>(), [64, 256]);
+        assert!(
+            points
+                .iter()
+                .all(|point| point.means.inline_bytes == Some(0))
+        );
+        let points = of_line("--preset small --memory-mib 700").settings().points;
+        assert_eq!(points.len(), 1);
+        assert_eq!(
+            (points[0].variant.as_str(), points[0].means.memory_bytes),
+            ("", 700 << 20)
+        );
+        let points = of_line("--preset tucana").settings().points;
+        let is_warmed = points.iter().map(|point| point.means.is_warmed);
+        assert_eq!(is_warmed.collect::<Vec<_>>(), [true, false]);
     }
 }

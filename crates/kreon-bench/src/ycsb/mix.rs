@@ -23,11 +23,14 @@ pub enum Mix {
     Md,
     /// Large-dominated: 20 % small, 20 % medium, 60 % large.
     Ld,
+    /// Keys of 24 B and values of 48 B, of no paper: an index that is large for its pairs.
+    T,
 }
 
 const SMALL_BYTES: usize = 33;
 const MEDIUM_BYTES: usize = 123;
 const LARGE_BYTES: usize = 1023;
+const INDEXED_BYTES: usize = 72;
 
 impl Mix {
     /// Length of every key.
@@ -48,6 +51,7 @@ impl Mix {
             Self::Sd => of_shares(number, 60, 20),
             Self::Md => of_shares(number, 20, 60),
             Self::Ld => of_shares(number, 20, 20),
+            Self::T => INDEXED_BYTES,
         };
         pair_bytes - self.key_bytes()
     }
@@ -65,6 +69,7 @@ impl Mix {
             Self::Sd => mean(60, 20, 20),
             Self::Md => mean(20, 60, 20),
             Self::Ld => mean(20, 20, 60),
+            Self::T => INDEXED_BYTES as f64,
         }
     }
 
@@ -78,6 +83,7 @@ impl Mix {
             Self::Sd => "SD",
             Self::Md => "MD",
             Self::Ld => "LD",
+            Self::T => "T",
         }
     }
 }
@@ -96,7 +102,16 @@ mod tests {
 
     #[test]
     fn mixes_have_their_mean() {
-        for mix in [Mix::K, Mix::S, Mix::M, Mix::L, Mix::Sd, Mix::Md, Mix::Ld] {
+        for mix in [
+            Mix::K,
+            Mix::S,
+            Mix::M,
+            Mix::L,
+            Mix::Sd,
+            Mix::Md,
+            Mix::Ld,
+            Mix::T,
+        ] {
             let sum: usize = (0..20_000)
                 .map(|n| mix.key_bytes() + mix.value_bytes(n))
                 .sum();

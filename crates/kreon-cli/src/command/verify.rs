@@ -1,7 +1,7 @@
 //! `kreon verify`: read everything and check it.
 
 use clap::Args;
-use kreon::Error;
+use kreon::{Error, ErrorKind};
 
 use crate::failure::Result;
 use crate::place::Place;
@@ -19,6 +19,9 @@ impl Verify {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         if let Place::Kvell(store) = &session.place {
             return verify_kvell(store, out);
+        }
+        if let Place::Tucana(region) = &session.place {
+            return verify_tucana(region.store(), out);
         }
         let bar = Bar::new();
         let report = session
@@ -68,6 +71,31 @@ fn verify_kvell(store: &kvell::Store, out: &mut Sink) -> Result<()> {
     }
     out.line(&format!("{:>16} problems", report.damaged))?;
     outcome(report.damaged)
+}
+
+/// It ends at the first damage.
+fn verify_tucana(store: &tucana::Store, out: &mut Sink) -> Result<()> {
+    let found = match store.verify() {
+        Err(error) if error.kind() == ErrorKind::Corruption => {
+            out.line("DAMAGED")?;
+            out.line(&format!("problem: {error}"))?;
+            return outcome(1);
+        }
+        found => found?,
+    };
+    out.line("OK")?;
+    for (count, what) in [
+        (found.pages.len() as u64, "tree pages"),
+        (found.keys, "entries"),
+        (
+            found.live_bytes.values().sum(),
+            "bytes of their log records",
+        ),
+        (0, "problems"),
+    ] {
+        out.line(&format!("{count:>16} {what}"))?;
+    }
+    Ok(())
 }
 
 fn outcome(problems: u64) -> Result<()> {

@@ -1,17 +1,22 @@
 //! What commands work on: a store in a file, or a cluster. The commands themselves do not look behind it.
 
+mod bounds;
+mod one_region;
 mod opening;
 mod region;
 mod scan;
 
+pub use bounds::{Bounds, Direction};
+pub use one_region::OneRegion;
 pub use opening::open_store;
-pub use region::{Batch, Bounds, Region};
-pub use scan::{Direction, Keys, Scan};
+pub use region::{Batch, Region};
+pub use scan::{Keys, Scan};
 
 use kreon::{Durability, Store};
 use kreon_client::{Cluster, ErrorKind};
 
 use crate::failure::{Failure, Result, tell};
+use crate::options::Engine;
 
 /// What commands work on. Clones are the same one.
 #[derive(Clone)]
@@ -20,6 +25,8 @@ pub enum Place {
     Store(Store),
     /// One of the engine KVell.
     Kvell(kvell::Store),
+    /// One of the engine Tucana.
+    Tucana(OneRegion),
     /// A cluster, with its tables for regions.
     Cluster(Cluster),
 }
@@ -32,7 +39,8 @@ impl Place {
     pub fn store(&self) -> Result<&Store> {
         match self {
             Self::Store(store) => Ok(store),
-            Self::Kvell(_) => Err(no_such_thing_in_kvell()),
+            Self::Kvell(_) => Err(lacks_it(Engine::Kvell)),
+            Self::Tucana(_) => Err(lacks_it(Engine::Tucana)),
             Self::Cluster(_) => Err(Failure::usage(
                 "this works on a store, not on a cluster: see `kreon cluster help`",
             )),
@@ -44,6 +52,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(Region::Store(store.existing_region(name)?)),
             Self::Kvell(store) => Ok(Region::Kvell(store.existing_region(name)?)),
+            Self::Tucana(store) => store.existing_region(name).map(Region::Tucana),
             Self::Cluster(cluster) => Ok(Region::Cluster(cluster.region(name)?)),
         }
     }
@@ -53,6 +62,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(Region::Store(store.region(name)?)),
             Self::Kvell(store) => Ok(Region::Kvell(store.region(name)?)),
+            Self::Tucana(store) => store.region(name).map(Region::Tucana),
             Self::Cluster(cluster) => match cluster.region(name) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     let whole: [&[u8]; 0] = [];
@@ -68,6 +78,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.region_names()),
             Self::Kvell(store) => Ok(store.region_names()?),
+            Self::Tucana(store) => Ok(store.region_names()),
             Self::Cluster(cluster) => Ok(cluster.tables()?),
         }
     }
@@ -77,6 +88,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.drop_region(name)?),
             Self::Kvell(store) => Ok(store.drop_region(name)?),
+            Self::Tucana(store) => store.drop_region(name),
             Self::Cluster(cluster) => Ok(cluster.drop_table(name)?),
         }
     }
@@ -87,6 +99,7 @@ impl Place {
         match (self, batch) {
             (Self::Store(store), Batch::Store(batch)) => Ok(store.write(batch, durability)?),
             (Self::Kvell(_), Batch::Kvell(batch)) => batch.write(of_kvell(durability)),
+            (Self::Tucana(store), Batch::Tucana(pairs)) => store.put_many(&pairs, durability),
             (Self::Cluster(cluster), Batch::Cluster(batch)) => again(|| {
                 let durability = of_cluster(durability);
                 cluster.write(batch.clone(), durability)
@@ -101,6 +114,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.sync()?),
             Self::Kvell(store) => Ok(store.sync()?),
+            Self::Tucana(store) => Ok(store.store().sync()?),
             Self::Cluster(_) => Ok(()),
         }
     }
@@ -110,6 +124,8 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.close()?),
             Self::Kvell(store) => Ok(store.close()?),
+            // Other clones may still be there; the last one gives it free.
+            Self::Tucana(store) => Ok(store.store().commit()?),
             Self::Cluster(_) => Ok(()),
         }
     }
@@ -132,8 +148,11 @@ const fn of_kvell(durability: Durability) -> kvell::Durability {
 }
 
 /// Wrong use: a store of the engine Kreon is meant.
-fn no_such_thing_in_kvell() -> Failure {
-    Failure::usage("this works on a store of the engine kreon; this one has kvell")
+fn lacks_it(engine: Engine) -> Failure {
+    let name = engine.name();
+    Failure::usage(format!(
+        "this works on a store of the engine kreon; this one has {name}"
+    ))
 }
 
 /// How often a batch whose primary was lost is written again. Each try waits for the next primary.

@@ -3,24 +3,48 @@
 use std::path::Path;
 
 use kreon::Store;
+use tucana::Creation;
 
-use super::Place;
+use super::{OneRegion, Place};
 use crate::failure::{Failure, Result};
 use crate::options::{Engine, Shared};
 use crate::session::Opening;
 
+/// Memory of Tucana beside its budget: segments of the log.
+const TUCANA_LOG_BYTES: usize = 6 << 20;
+
+/// What is left of a small budget at the least.
+const TUCANA_MEMORY_BYTES_MIN: usize = 2 << 20;
+
 /// Opens the store at `path` with the engine that it has; a new one with the engine that was asked for.
 pub fn open_store(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> {
-    // What else is wrong with the path, the opening tells better.
-    let is_kvell = kvell::Store::is_at(path).unwrap_or(false);
-    match shared.engine.engine {
-        Some(Engine::Kreon) if is_kvell => Err(Failure::usage(
-            "the store has the engine kvell: leave --engine out, or name another path",
-        )),
-        Some(Engine::Kvell) => open_kvell(shared, opening, path),
-        _ if is_kvell => open_kvell(shared, opening, path),
-        _ => open_kreon(shared, opening, path),
+    let asked = shared.engine.engine;
+    let engine = match engine_at(path) {
+        // A store of Kreon is told from anything else by those that were asked for.
+        None => asked.unwrap_or(Engine::Kreon),
+        Some(engine) if asked.is_none_or(|asked| asked == engine) => engine,
+        Some(engine) => {
+            let name = engine.name();
+            return Err(Failure::usage(format!(
+                "the store has the engine {name}: leave --engine out, or name another path"
+            )));
+        }
+    };
+    match engine {
+        Engine::Kreon => open_kreon(shared, opening, path),
+        Engine::Kvell => open_kvell(shared, opening, path),
+        Engine::Tucana => open_tucana(shared, opening, path),
     }
+}
+
+/// The engine of the store at `path`, if it is there and has another one than Kreon, which tells the rest.
+fn engine_at(path: &Path) -> Option<Engine> {
+    // What else is wrong with the path, the opening tells better.
+    if kvell::Store::is_at(path).unwrap_or(false) {
+        return Some(Engine::Kvell);
+    }
+    let is_tucana = tucana::Store::is_at(path).unwrap_or(false);
+    is_tucana.then_some(Engine::Tucana)
 }
 
 fn open_kreon(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> {
@@ -60,5 +84,29 @@ fn open_kvell(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> {
     options
         .open(path)
         .map(Place::Kvell)
+        .map_err(|error| Failure::opening(error, path))
+}
+
+/// Tucana has no opening that only reads: the superblock counts openings.
+fn open_tucana(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> {
+    let defaults = tucana::Options::default();
+    let memory_bytes = shared.store.memory.unwrap_or(opening.memory_bytes_default);
+    let options = tucana::Options {
+        memory_bytes: memory_bytes
+            .saturating_sub(TUCANA_LOG_BYTES)
+            .max(TUCANA_MEMORY_BYTES_MIN),
+        volume_bytes_max: match shared.growth.volume_max {
+            Some(bytes) => bytes as u64,
+            None => defaults.volume_bytes_max,
+        },
+        ..defaults
+    };
+    let creation = match (opening.creates_store, opening.formats_store) {
+        (false, _) => Creation::Never,
+        (true, false) => Creation::IfEmpty,
+        (true, true) => Creation::OverContent,
+    };
+    tucana::Store::open_file(path, &options, creation)
+        .map(|store| Place::Tucana(OneRegion::new(store)))
         .map_err(|error| Failure::opening(error, path))
 }

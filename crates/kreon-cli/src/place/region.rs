@@ -1,22 +1,22 @@
 //! A region of a place.
 
 use std::io::BufRead as _;
-use std::ops::Bound;
 use std::time::SystemTime;
 
 use kreon::{Durability, Value, WriteBatch};
 
-use super::scan::{Direction, Keys, Scan, TableScan};
-use super::{no_such_thing_in_kvell, of_cluster, of_kvell};
+use super::bounds::{Bounds, Direction};
+use super::one_region::{OneRegion, PiecewiseScan};
+use super::scan::{Keys, Scan, TableScan};
+use super::{lacks_it, of_cluster, of_kvell};
 use crate::failure::{Failure, Result};
-
-/// The keys from one bound to another.
-pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+use crate::options::Engine;
 
 /// A region of a store, or a table of a cluster.
 pub enum Region {
     Store(kreon::Region),
     Kvell(kvell::Region),
+    Tucana(OneRegion),
     Cluster(kreon_client::Region),
 }
 
@@ -28,7 +28,8 @@ impl Region {
     pub fn of_store(&self) -> Result<&kreon::Region> {
         match self {
             Self::Store(region) => Ok(region),
-            Self::Kvell(_) => Err(no_such_thing_in_kvell()),
+            Self::Kvell(_) => Err(lacks_it(Engine::Kvell)),
+            Self::Tucana(_) => Err(lacks_it(Engine::Tucana)),
             Self::Cluster(_) => Err(Failure::usage(
                 "keys expire in a store, not in a cluster: see `kreon cluster help`",
             )),
@@ -41,6 +42,7 @@ impl Region {
             // A copy: a slow reader of our output must not hold the frame.
             Self::Store(region) => Ok(region.get(key)?),
             Self::Kvell(region) => Ok(region.get(key)?.map(Value::from)),
+            Self::Tucana(region) => Ok(region.store().get(key)?.map(Value::from)),
             Self::Cluster(region) => Ok(region.get(key)?.map(Value::from)),
         }
     }
@@ -62,7 +64,7 @@ impl Region {
                     value.consume(written);
                 }
             }
-            Self::Kvell(_) | Self::Cluster(_) => match self.get(key)? {
+            Self::Kvell(_) | Self::Tucana(_) | Self::Cluster(_) => match self.get(key)? {
                 Some(value) => write(&value).map(|()| true),
                 None => Ok(false),
             },
@@ -73,6 +75,7 @@ impl Region {
         match self {
             Self::Store(region) => Ok(region.put_with(key, value, durability)?),
             Self::Kvell(region) => Ok(region.put(key, value, of_kvell(durability))?),
+            Self::Tucana(region) => region.put(key, value, durability),
             Self::Cluster(region) => Ok(region.put_with(key, value, of_cluster(durability))?),
         }
     }
@@ -81,6 +84,7 @@ impl Region {
         match self {
             Self::Store(region) => Ok(region.delete_with(key, durability)?),
             Self::Kvell(region) => Ok(region.delete(key, of_kvell(durability))?),
+            Self::Tucana(region) => region.delete(key, durability),
             Self::Cluster(region) => Ok(region.delete_with(key, of_cluster(durability))?),
         }
     }
@@ -89,6 +93,7 @@ impl Region {
         match self {
             Self::Store(region) => Ok(region.delete_range_with(bounds, durability)?),
             Self::Kvell(region) => Ok(region.delete_range(bounds, of_kvell(durability))?),
+            Self::Tucana(region) => region.delete_range(bounds, durability),
             Self::Cluster(region) => Ok(region.delete_range_with(bounds, of_cluster(durability))?),
         }
     }
@@ -98,13 +103,14 @@ impl Region {
         match self {
             Self::Store(region) => Ok(Scan::Store(region.range(bounds), direction)),
             Self::Kvell(region) => Ok(Scan::Kvell(Box::new(region.range(bounds)), direction)),
+            Self::Tucana(region) => Ok(Scan::Tucana(PiecewiseScan::new(region, bounds, direction))),
             Self::Cluster(region) => Ok(Scan::Cluster(TableScan::new(
                 region, bounds, direction, false,
             ))),
         }
     }
 
-    /// Only their keys: no value is read.
+    /// Only their keys: no value is read, but for Tucana, which has keys beside their values only.
     pub fn keys(&self, bounds: Bounds, direction: Direction) -> Result<Keys> {
         match self {
             Self::Store(region) => Ok(Keys::Store(region.range(bounds).keys(), direction)),
@@ -112,6 +118,7 @@ impl Region {
                 Box::new(region.range(bounds).keys()),
                 direction,
             )),
+            Self::Tucana(region) => Ok(Keys::Tucana(PiecewiseScan::new(region, bounds, direction))),
             Self::Cluster(region) => Ok(Keys::Cluster(TableScan::new(
                 region, bounds, direction, true,
             ))),
@@ -122,7 +129,7 @@ impl Region {
     pub fn loads_at_once(&self) -> bool {
         match self {
             Self::Store(_) => true,
-            Self::Kvell(_) | Self::Cluster(_) => false,
+            Self::Kvell(_) | Self::Tucana(_) | Self::Cluster(_) => false,
         }
     }
 
@@ -133,7 +140,7 @@ impl Region {
     ) -> kreon::Result<()> {
         match self {
             Self::Store(region) => region.try_ingest(pairs).map(drop),
-            Self::Kvell(_) | Self::Cluster(_) => {
+            Self::Kvell(_) | Self::Tucana(_) | Self::Cluster(_) => {
                 Err(kreon::Error::invalid("pairs are not loaded at once here"))
             }
         }
@@ -144,6 +151,7 @@ impl Region {
         match self {
             Self::Store(_) => Batch::Store(WriteBatch::new()),
             Self::Kvell(region) => Batch::Kvell(Puts::new(region)),
+            Self::Tucana(_) => Batch::Tucana(Vec::new()),
             // Rows of a file need not stand or fall together beyond their group.
             Self::Cluster(_) => Batch::Cluster(kreon_client::WriteBatch::new().split(true)),
         }
@@ -166,7 +174,10 @@ impl Region {
             }
             (Self::Cluster(region), Batch::Cluster(batch), None) => batch.put(region, key, value),
             (Self::Kvell(_), Batch::Kvell(batch), None) => batch.add(key, value),
-            (Self::Kvell(_) | Self::Cluster(_), _, Some(_)) => {
+            (Self::Tucana(_), Batch::Tucana(pairs), None) => {
+                pairs.push((key.to_vec(), value.to_vec()));
+            }
+            (Self::Kvell(_) | Self::Tucana(_) | Self::Cluster(_), _, Some(_)) => {
                 return Err(Failure::usage(
                     "a row expires, and keys expire in a store of the engine kreon only: --no-expires lets them stay",
                 ));
@@ -182,6 +193,8 @@ impl Region {
 pub enum Batch {
     Store(WriteBatch),
     Kvell(Puts),
+    /// Puts. They do not stand or fall together.
+    Tucana(Vec<(Vec<u8>, Vec<u8>)>),
     Cluster(kreon_client::WriteBatch),
 }
 
@@ -191,6 +204,7 @@ impl Batch {
         match self {
             Self::Store(batch) => batch.len(),
             Self::Kvell(puts) => puts.len(),
+            Self::Tucana(pairs) => pairs.len(),
             Self::Cluster(batch) => batch.len(),
         }
     }

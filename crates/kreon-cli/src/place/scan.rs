@@ -6,30 +6,25 @@ use std::time::SystemTime;
 use kreon::{Expiry, Value};
 use kreon_client::ErrorKind;
 
-use super::region::Bounds;
+use super::bounds::{Bounds, Direction};
+use super::one_region::PiecewiseScan;
 use crate::failure::{Result, tell};
 
-/// From which end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    Ascending,
-    Descending,
-}
-
-/// Pairs, of one moment; of a cluster one moment for each group, of KVell each of its own.
+/// Pairs, of one moment; of a cluster one moment for each group, of KVell and Tucana each of its own.
 pub enum Scan {
     Store(kreon::Scan, Direction),
     Kvell(Box<kvell::Scan>, Direction),
+    Tucana(PiecewiseScan),
     Cluster(Box<TableScan>),
 }
 
 impl Scan {
-    /// When the next pair expires; none: it stays, as all pairs of a cluster and of KVell do, or there is no other one.
+    /// When the next pair expires; none: it stays, as all pairs do but for those of Kreon, or there is no other one.
     pub fn peek_expiry(&mut self) -> Result<Option<SystemTime>> {
         let expiry = match self {
             Self::Store(scan, Direction::Ascending) => scan.peek_expiry()?,
             Self::Store(scan, Direction::Descending) => scan.peek_back_expiry()?,
-            Self::Kvell(..) | Self::Cluster(_) => None,
+            Self::Kvell(..) | Self::Tucana(_) | Self::Cluster(_) => None,
         };
         Ok(match expiry {
             Some(Expiry::At(moment)) => Some(moment),
@@ -46,6 +41,7 @@ impl Scan {
             }
             Self::Kvell(scan, Direction::Ascending) => scan.next().transpose()?,
             Self::Kvell(scan, Direction::Descending) => scan.next_back().transpose()?,
+            Self::Tucana(scan) => scan.next()?,
             Self::Cluster(scan) => scan.next()?,
         };
         let is_there = pair.is_some();
@@ -60,6 +56,7 @@ impl Scan {
 pub enum Keys {
     Store(kreon::Keys, Direction),
     Kvell(Box<kvell::Keys>, Direction),
+    Tucana(PiecewiseScan),
     Cluster(Box<TableScan>),
 }
 
@@ -75,6 +72,7 @@ impl Keys {
             Self::Kvell(keys, Direction::Descending) => {
                 Ok(keys.next_back().transpose()?.map(Value::from))
             }
+            Self::Tucana(scan) => Ok(scan.next()?.map(|(key, _)| Value::from(key))),
             Self::Cluster(scan) => {
                 let next = scan.next()?;
                 Ok(next.map(|(key, _)| Value::from(key)))

@@ -90,7 +90,7 @@ fn run_line(line: &str, session: &Session, out: &mut Sink) -> Result<Flow> {
         LineCommand::Stats(stats) => stats.run(session, out)?,
         LineCommand::Compact(compact) => compact.command.run(&on(&compact.groups))?,
         LineCommand::Verify(verify) => verify.run(session, out)?,
-        LineCommand::Sync => session.place.store()?.sync()?,
+        LineCommand::Sync => session.place.sync()?,
         LineCommand::Quit => return Ok(Flow::Quit),
     }
     Ok(Flow::Go)

@@ -54,6 +54,26 @@ pub fn slot_of(commit: u64) -> usize {
 }
 
 impl Superblock {
+    /// The name of this engine.
+    pub const ENGINE: &str = "tucana";
+
+    /// The engine whose superblock a page has or had, whole or not.
+    pub fn engine_of(page: &PageBytes) -> Option<&'static str> {
+        let label = &page[LABEL_AT..STORE_AT];
+        let other = OTHERS.iter().find(|(other, _)| other == label);
+        // One of the two marks suffices: damage may have hit the other.
+        let is_ours = label == LABEL || page[CHECKSUM_BYTES..VERSION_AT] == MAGIC;
+        other
+            .map(|(_, engine)| *engine)
+            .or(is_ours.then_some(Self::ENGINE))
+    }
+
+    /// The error for a store of another engine.
+    #[cold]
+    pub(crate) fn of_other(engine: &str) -> Error {
+        Error::invalid(format!("a store of the engine {engine}, not of tucana"))
+    }
+
     /// Encodes the sealed page for a slot, 0 to 3.
     pub fn encode(&self, slot: usize) -> Box<PageBytes> {
         let mut page = Box::new([0; _]);
@@ -88,15 +108,10 @@ impl Superblock {
             let message = format!("superblock slot {slot} was never written");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        let label = &page[LABEL_AT..STORE_AT];
-        if let Some((_, engine)) = OTHERS.iter().find(|(other, _)| other == label) {
-            return Err(Error::invalid(format!(
-                "a store of the engine {engine}, not of tucana"
-            )));
-        }
-        // One of the two marks suffices: damage may have hit the other.
-        if label != LABEL && page[CHECKSUM_BYTES..VERSION_AT] != MAGIC {
-            return Err(Error::invalid("not a store of tucana"));
+        match Self::engine_of(page) {
+            Some(Self::ENGINE) => {}
+            Some(engine) => return Err(Self::of_other(engine)),
+            None => return Err(Error::invalid("not a store of tucana")),
         }
         let damaged = |what| Err(Error::corruption(format!("superblock slot {slot}: {what}")));
         let store = StoreId(u64_at(page, STORE_AT));
@@ -120,7 +135,7 @@ impl Superblock {
         };
         let is_here = u32_at(page, SLOT_AT) as usize == slot
             && page[CHECKSUM_BYTES..VERSION_AT] == MAGIC
-            && label == LABEL;
+            && page[LABEL_AT..STORE_AT] == LABEL;
         let is_in_range = (1..=VOLUME_SEGMENTS_MAX).contains(&superblock.segments)
             && superblock.commit <= COMMIT_MAX
             && superblock.epoch.0 < 1 << 48;

@@ -11,12 +11,13 @@
 //! - `collect`: dead records
 //! - `opening`: how a store begins, and begins again
 //! - `shared`: writes, commits and collection together; `threads`: who does what is not done by callers
-//! - `store`: the face of it all
+//! - `store`: the face of it all; `file`: a store in a file
 
 mod catalogue;
 mod collect;
 mod commits;
 mod durable;
+mod file;
 mod group_flush;
 mod home;
 mod log_buffer;
@@ -35,5 +36,6 @@ mod threads;
 mod volume_log;
 mod volume_pages;
 
+pub use file::Creation;
 pub use options::{Durability, Maintenance, Options, Recovery};
 pub use store::{Store, StoreScan, StoreSnapshot};

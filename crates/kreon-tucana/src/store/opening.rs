@@ -196,6 +196,6 @@ fn tree_home(home: &Home, log: &Arc<VolumeLog>, pages: &Arc<VolumePages>) -> Tre
 
 /// A random store identity, so that remains of another store on the device never verify. The standard library seeds
 /// its hasher from the operating system.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -87,6 +87,15 @@ impl Store {
         self.shared.tree.get(key)
     }
 
+    /// Lends the value of a key to `use_value`, without a copy. Keep it short: the page of the value cannot leave the memory
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Those of the device; `Corruption`.
+    pub fn get_with<R>(&self, key: &[u8], use_value: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.shared.tree.get_with(key, use_value)
+    }
+
     /// The pairs of a range, as they are when the scan comes to their leaf. What is replaced meanwhile in a leaf that it is
     /// at takes space until it goes on.
     pub fn scan(&self, range: ScanRange, direction: Direction) -> StoreScan<'_> {

@@ -3,6 +3,7 @@
 mod kvell;
 mod place;
 mod summary;
+mod tucana;
 
 use clap::Args;
 use kreon::{ErrorKind, StoreStatus};
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::failure::{Code, Failure, Result};
 use crate::options::{Shared, Target};
+use crate::place::OneRegion;
 use crate::session::Session;
 use crate::sink::Sink;
 use place::Place;
@@ -37,6 +39,10 @@ impl Stats {
             let text = self.of_kvell(store, session)?;
             return Ok(out.write(text.as_bytes())?);
         }
+        if let crate::place::Place::Tucana(region) = &session.place {
+            let text = self.of_tucana(region, session);
+            return Ok(out.write(text.as_bytes())?);
+        }
         let store = session.place.store()?;
         let stats = store.stats();
         let text = match (self.prometheus, self.all) {
@@ -61,6 +67,19 @@ impl Stats {
             true => figures.to_string() + "\n",
             false => kvell::lines(&figures),
         })
+    }
+
+    fn of_tucana(&self, region: &OneRegion, session: &Session) -> String {
+        let store = region.store();
+        if self.prometheus {
+            return tucana::prometheus(store);
+        }
+        let mut figures = tucana::json(store, region.region_names());
+        Place::at(session.path()).add_to(&mut figures);
+        match self.json {
+            true => figures.to_string() + "\n",
+            false => tucana::lines(&figures),
+        }
     }
 
     /// Of a store that another process has open and tells of; none: that is not so.
