@@ -35,6 +35,7 @@ mod writing;
 
 pub use counters::TreeStats;
 pub use scan::{Direction, Scan, ScanRange};
+pub(crate) use tree::Held;
 pub use tree::{KEY_BYTES_MAX, Publication, Snapshot, Tree, TreeHome, TreeRoot};
 pub use verify::Verified;
 pub(crate) use writing::Written;

@@ -96,6 +96,11 @@ pub struct Snapshot<'a, L> {
     generation: Arc<Generation>,
 }
 
+/// Something that reads the tree. While it lives, nothing that was reached when it began is used for something else.
+pub(crate) struct Held {
+    _generation: Arc<Generation>,
+}
+
 impl<L: RecordLog> Tree<L> {
     /// A tree without keys, which changes in `epoch` first.
     ///
@@ -290,6 +295,13 @@ impl<L: RecordLog> Tree<L> {
             generation,
         };
         (snapshot, noted)
+    }
+
+    /// Keeps what the newest state reaches as it is, as a reader does that takes its time.
+    pub(crate) fn hold(&self) -> Held {
+        Held {
+            _generation: self.current.load_full(),
+        }
     }
 
     /// Makes the nodes that were changed before the last [`freeze`](Self::freeze) pages of the mapping, and has them written
