@@ -21,8 +21,8 @@ use kreon_base::{
     Error, ErrorKind, LogId, Lsn, Priority, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
 };
 use kreon_format::{
-    Fragment, FragmentSeal, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, MOVED_SEQUENCE_MIN, OpenSegment,
-    RecordKind, fragment_bytes, lsn_at,
+    Fragment, FragmentSeal, LOG_HEADER_BYTES, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX,
+    MOVED_SEQUENCE_MIN, OpenSegment, RecordKind, fragment_bytes, lsn_at,
 };
 use kreon_volume::{L0sReserve, Purpose};
 use parking_lot::Mutex;
@@ -163,8 +163,9 @@ impl VolumeLog {
     pub(super) fn write_out(&self) -> Result<Lsn> {
         self.home.poison.check()?;
         let moved = self.moved.lock().clone();
-        if let Some(moved) = moved {
-            let end = moved.end_block(self.block_bytes(), Lsn(0))?;
+        if let Some(moved) = moved
+            && let Some(end) = moved.end_block(self.block_bytes(), Lsn(0))?
+        {
             self.write(&moved, end)?;
         }
         // A segment that becomes full from now on is the current one here.
@@ -174,12 +175,12 @@ impl VolumeLog {
         };
         self.write_full()?;
         let _turn = self.turn.lock();
-        if current.is_empty() {
-            return Ok(current.tail());
-        }
         let end = current.end_block(self.block_bytes(), self.durable())?;
-        self.write(&current, end)?;
-        Ok(lsn_at(current.sequence, end))
+        if let Some(end) = end {
+            self.write(&current, end)?;
+        }
+        // Without a record: where the first one will be, even if it is there by now.
+        Ok(lsn_at(current.sequence, end.unwrap_or(LOG_HEADER_BYTES)))
     }
 
     fn block_bytes(&self) -> u32 {
