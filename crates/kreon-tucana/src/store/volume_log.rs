@@ -44,6 +44,8 @@ pub(crate) struct VolumeLog {
     /// Takes records.
     current: ArcSwap<LogBuffer>,
     ahead: Mutex<Ahead>,
+    /// Whether one is ready, for a look without the lock. Changes while `ahead` is locked: else it could tell for ever of one that
+    /// another thread has taken.
     is_ready: AtomicBool,
     full_count: AtomicUsize,
     /// Held while a segment is made ready.
@@ -201,23 +203,27 @@ impl VolumeLog {
         Ok(())
     }
 
-    /// Makes a segment ready behind the current one.
+    /// Makes a segment ready behind the current one. The caller holds `preparing`.
     ///
     /// # Errors
     /// `OutOfSpace`; those of the device.
     fn prepare(&self, purpose: Purpose) -> Result<()> {
-        if self.is_ready.load(Acquire) {
-            return Ok(());
-        }
         // Without a segment that is ready the current one stays what it is.
-        let current = self.current.load_full();
+        let current = {
+            let ahead = self.ahead.lock();
+            if ahead.ready.is_some() {
+                return Ok(());
+            }
+            self.current.load_full()
+        };
         let missing = || Error::invalid("a segment of the log names none behind it");
         let segment = current.next.ok_or_else(missing)?;
         let place = (segment, current.sequence + 1);
         let next = open(&self.home, place, self.durable(), purpose)?;
         self.table.add(&next);
-        self.ahead.lock().ready = Some(next);
-        self.is_ready.store(true, Release);
+        let mut ahead = self.ahead.lock();
+        ahead.ready = Some(next);
+        self.is_ready.store(true, Relaxed);
         Ok(())
     }
 
@@ -237,7 +243,7 @@ impl VolumeLog {
         full.end(self.durable())?;
         ahead.full.push_back(Arc::clone(full));
         self.full_count.fetch_add(1, Relaxed);
-        self.is_ready.store(false, Release);
+        self.is_ready.store(false, Relaxed);
         self.current.store(next);
         Ok(true)
     }
