@@ -3,6 +3,9 @@
 //!
 //! A segment is collected only if every record in it is in the tree since the last commit. So a record that is copied is
 //! older than any that a writer is about to put into the tree, and a copy never hides a newer record.
+//!
+//! Nor does the segment take other records while it is collected: what the last commits found dead waits for the round as it does
+//! for a reader. Else a new record, at the place of the one that is being copied, would be taken for it.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +21,7 @@ use super::log_record::record_of;
 use super::volume_log::VolumeLog;
 use crate::format::Location;
 use crate::log::Record;
-use crate::tree::Tree;
+use crate::tree::{Held, Tree};
 
 /// Dead bytes that are left alone, in percent of the live ones...
 const DEAD_PERCENT: u64 = 25;
@@ -78,6 +81,8 @@ pub(super) struct Round<'a> {
     pub live: u64,
     /// Publishes changed nodes when there are no frames for more.
     pub commit: &'a dyn Fn() -> Result<()>,
+    /// Keeps a segment, with its number, from being used again. `None` if it holds nothing any more.
+    pub hold: &'a dyn Fn(SegmentId, u64) -> Option<Held>,
 }
 
 /// A segment that is to be collected.
@@ -149,9 +154,9 @@ fn victims(round: &Round<'_>, done: &mut BTreeSet<(SegmentId, u64)>) -> Vec<Vict
 
 /// Copies the live records of a segment. Returns their bytes.
 fn collect(round: &Round<'_>, victim: &Victim) -> Result<u64> {
-    if victim.live == 0 {
+    let Some(_held) = (round.hold)(victim.segment, victim.sequence) else {
         return Ok(0);
-    }
+    };
     let mut bytes = AlignedBuf::new(SEGMENT as usize);
     let start = victim.segment.offset_bytes();
     round.home.device.read_at(start, &mut bytes)?;

@@ -22,7 +22,7 @@ use super::log_mark::LogMark;
 use super::superblocks;
 use super::volume_log::VolumeLog;
 use crate::format::{COMMIT_MAX, Superblock};
-use crate::tree::{Publication, Snapshot, Tree};
+use crate::tree::{Held, Publication, Snapshot, Tree};
 
 /// Pages that new data leaves to deletions and collection: a segment for the nodes that they copy until a commit frees the old
 /// ones, and one for the records that are moved before their segments are free.
@@ -70,6 +70,20 @@ impl Commits {
     /// What is durable; no commit is made while it is held.
     pub(super) fn durable(&self) -> MutexGuard<'_, Durable> {
         self.durable.lock()
+    }
+
+    /// Keeps the segment number `sequence` of a log as it is while the result lives. `None` if it holds nothing, or was given
+    /// back.
+    pub(super) fn hold(
+        &self,
+        parts: Parts<'_>,
+        (segment, sequence): (SegmentId, u64),
+    ) -> Option<Held> {
+        // A commit under way has ended an earlier epoch: it could find the segment dead, and would not wait for this one.
+        let _durable = self.durable.lock();
+        let is_it = parts.log.table.sequence(segment) == Some(sequence);
+        let is_live = parts.home.allocator.lock().live_bytes(segment) > 0;
+        (is_it && is_live).then(|| parts.tree.hold())
     }
 
     /// Makes everything durable that was written before the call. Another commit that began later suffices.

@@ -8,8 +8,8 @@ use kreon_base::{
 };
 use kreon_device::{AppendBuffer, Backing, Device, Reservation, Reserve};
 use kreon_format::{
-    FRAGMENT_HEADER_BYTES, FragmentHeader, FragmentSeal, LogSegmentHeader, RecordKind, StoreId,
-    encode_pad, fragment_bytes, incarnation_mark, lsn_at,
+    FRAGMENT_HEADER_BYTES, FragmentHeader, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader,
+    RecordKind, StoreId, encode_pad, fragment_bytes, incarnation_mark, lsn_at,
 };
 use parking_lot::Mutex;
 
@@ -126,12 +126,18 @@ impl LogBuffer {
     }
 
     /// Ends a block of the device behind the last record. The filler tells that everything before `durable` is durable.
-    /// Returns where the next record will begin.
+    /// Returns where the next record will begin; `None` if there was no record: then there is nothing to be written. The
+    /// header is written with the first one: by a header of the log an unfinished creation is told from a store.
     ///
     /// # Errors
     /// As [`pad`](Self::pad).
-    pub(super) fn end_block(&self, block_bytes: u32, durable: Lsn) -> Result<u32> {
-        self.pad(self.buffer.reserve_to_boundary(block_bytes), durable)
+    pub(super) fn end_block(&self, block_bytes: u32, durable: Lsn) -> Result<Option<u32>> {
+        // Looked at once: a record may come at any moment, and is not part of what the caller writes then.
+        if self.buffer.reserved_bytes() <= LOG_HEADER_BYTES {
+            return Ok(None);
+        }
+        let reserved = self.buffer.reserve_to_boundary(block_bytes);
+        self.pad(reserved, durable).map(Some)
     }
 
     /// Takes no more records.
@@ -196,12 +202,6 @@ impl LogBuffer {
         }
         *written = end;
         Ok(())
-    }
-
-    /// Whether it has no record yet. Its header is written with the first one: by a header of the log an unfinished creation
-    /// is told from a store.
-    pub(super) fn is_empty(&self) -> bool {
-        self.buffer.reserved_bytes() <= PAGE_BYTES as u32
     }
 
     /// Bytes that are left for records.

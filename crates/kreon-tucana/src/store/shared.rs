@@ -345,6 +345,7 @@ impl Shared {
             mark,
             live,
             commit: &|| self.commit(),
+            hold: &|segment, sequence| self.commits.hold(self.parts(), (segment, sequence)),
         };
         let collected = self.collector.round(round)?;
         if collected > 0 {

@@ -18,7 +18,9 @@ use std::sync::atomic::{
 
 use arc_swap::ArcSwap;
 use kreon_base::{Error, ErrorKind, Lsn, Priority, Result, SEGMENT_PAGES, SegmentId, planted};
-use kreon_format::{Fragment, FragmentSeal, MOVED_SEQUENCE_MIN, OpenSegment, lsn_at};
+use kreon_format::{
+    Fragment, FragmentSeal, LOG_HEADER_BYTES, MOVED_SEQUENCE_MIN, OpenSegment, lsn_at,
+};
 use kreon_volume::Purpose;
 use parking_lot::Mutex;
 
@@ -44,6 +46,8 @@ pub(crate) struct VolumeLog {
     /// Takes records.
     current: ArcSwap<LogBuffer>,
     ahead: Mutex<Ahead>,
+    /// Whether one is ready, for a look without the lock. Changes while `ahead` is locked: else it could tell for ever of one that
+    /// another thread has taken.
     is_ready: AtomicBool,
     full_count: AtomicUsize,
     /// Held while a segment is made ready.
@@ -167,8 +171,9 @@ impl VolumeLog {
     pub(super) fn write_out(&self) -> Result<Lsn> {
         self.home.poison.check()?;
         let moved = self.moved.lock().clone();
-        if let Some(moved) = moved {
-            let end = moved.end_block(self.block_bytes(), Lsn(0))?;
+        if let Some(moved) = moved
+            && let Some(end) = moved.end_block(self.block_bytes(), Lsn(0))?
+        {
             self.write(&moved, end)?;
         }
         // A segment that becomes full from now on is the current one here.
@@ -179,12 +184,12 @@ impl VolumeLog {
         self.write_full()?;
         let _turn = self.turn.lock();
         planted!(LogBehindTree => return Ok(current.tail()));
-        if current.is_empty() {
-            return Ok(current.tail());
-        }
         let end = current.end_block(self.block_bytes(), self.durable())?;
-        self.write(&current, end)?;
-        Ok(lsn_at(current.sequence, end))
+        if let Some(end) = end {
+            self.write(&current, end)?;
+        }
+        // Without a record: where the first one will be, even if it is there by now.
+        Ok(lsn_at(current.sequence, end.unwrap_or(LOG_HEADER_BYTES)))
     }
 
     fn block_bytes(&self) -> u32 {
@@ -205,23 +210,27 @@ impl VolumeLog {
         Ok(())
     }
 
-    /// Makes a segment ready behind the current one.
+    /// Makes a segment ready behind the current one. The caller holds `preparing`.
     ///
     /// # Errors
     /// `OutOfSpace`; those of the device.
     fn prepare(&self, purpose: Purpose) -> Result<()> {
-        if self.is_ready.load(Acquire) {
-            return Ok(());
-        }
         // Without a segment that is ready the current one stays what it is.
-        let current = self.current.load_full();
+        let current = {
+            let ahead = self.ahead.lock();
+            if ahead.ready.is_some() {
+                return Ok(());
+            }
+            self.current.load_full()
+        };
         let missing = || Error::invalid("a segment of the log names none behind it");
         let segment = current.next.ok_or_else(missing)?;
         let place = (segment, current.sequence + 1);
         let next = open(&self.home, place, self.durable(), purpose)?;
         self.table.add(&next);
-        self.ahead.lock().ready = Some(next);
-        self.is_ready.store(true, Release);
+        let mut ahead = self.ahead.lock();
+        ahead.ready = Some(next);
+        self.is_ready.store(true, Relaxed);
         Ok(())
     }
 
@@ -241,7 +250,7 @@ impl VolumeLog {
         full.end(self.durable())?;
         ahead.full.push_back(Arc::clone(full));
         self.full_count.fetch_add(1, Relaxed);
-        self.is_ready.store(false, Release);
+        self.is_ready.store(false, Relaxed);
         self.current.store(next);
         Ok(true)
     }

@@ -36,6 +36,7 @@ mod writing;
 
 pub use counters::TreeStats;
 pub use scan::{Direction, Scan, ScanRange};
+pub(crate) use snapshot::Held;
 pub use snapshot::{KEY_BYTES_MAX, Snapshot};
 pub use tree::{Publication, Tree, TreeHome, TreeRoot};
 pub use verify::Verified;

@@ -21,6 +21,11 @@ pub struct Snapshot<'a, L> {
     pub(super) generation: Arc<Generation>,
 }
 
+/// Something that reads the tree. While it lives, nothing that was reached when it began is used for something else.
+pub(crate) struct Held {
+    pub(super) _generation: Arc<Generation>,
+}
+
 impl<'a, L: RecordLog> Snapshot<'a, L> {
     /// The epoch that ended with it.
     pub fn epoch(&self) -> Epoch {

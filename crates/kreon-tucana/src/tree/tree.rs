@@ -18,7 +18,7 @@ use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Published};
 use super::publish;
 use super::scan::{Direction, Scan, ScanRange, View};
-use super::snapshot::{Snapshot, check_key, value_of};
+use super::snapshot::{Held, Snapshot, check_key, value_of};
 use super::writing::{self, Applied, Written};
 use crate::format::{Location, NodeHeader, NodePointer, NodeSeal};
 use crate::log::{Placed, Record, RecordLog};
@@ -285,6 +285,13 @@ impl<L: RecordLog> Tree<L> {
             generation,
         };
         (snapshot, noted)
+    }
+
+    /// Keeps what the newest state reaches as it is, as a reader does that takes its time.
+    pub(crate) fn hold(&self) -> Held {
+        Held {
+            _generation: self.current.load_full(),
+        }
     }
 
     /// Makes the nodes that were changed before the last [`freeze`](Self::freeze) pages of the mapping, and has them written

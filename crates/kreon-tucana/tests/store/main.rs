@@ -1,8 +1,10 @@
 //! A store on a simulated device: what a power cut, a failed call and damage leave.
 
+mod collection;
 mod crashes;
 mod failures;
 mod history;
+mod hooked_device;
 mod opening;
 mod replay;
 mod space;
