@@ -156,15 +156,9 @@ impl Shared {
         value: Option<&[u8]>,
         durability: Durability,
     ) -> Result<bool> {
-        let mut attempts = 0;
-        let written = loop {
-            match self.write_once(key, value) {
-                Ok(written) => break written,
-                Err(error) if attempts == ROUNDS_MAX => return Err(error),
-                Err(error) => self.make_up_for(error)?,
-            }
-            attempts += 1;
-        };
+        let mut appended = None;
+        let outcome = self.write_until_done(key, value, &mut appended);
+        let written = outcome.map_err(|error| self.leave_behind(appended, error))?;
         self.write_full_segments()?;
         if durability == Durability::Sync {
             // Of a deletion that found nothing, what it saw becomes durable.
@@ -174,36 +168,63 @@ impl Shared {
         Ok(written.is_some_and(|written| written.existed))
     }
 
-    fn write_once(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Written>> {
+    fn write_until_done(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        appended: &mut Option<Lsn>,
+    ) -> Result<Option<Written>> {
+        let mut attempts = 0;
+        loop {
+            match self.write_once(key, value, appended) {
+                Ok(written) => return Ok(written),
+                Err(error) if attempts == ROUNDS_MAX => return Err(error),
+                Err(error) => self.make_up_for(error)?,
+            }
+            attempts += 1;
+        }
+    }
+
+    fn write_once(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        appended: &mut Option<Lsn>,
+    ) -> Result<Option<Written>> {
         self.keep_pace()?;
         match value {
-            None => self.tree.remove(key),
+            None => self.tree.remove(key, appended),
             Some(_) => {
                 self.pages.stock()?;
                 let region = REGION;
-                self.tree.write(&Record { region, key, value }).map(Some)
+                let record = Record { region, key, value };
+                self.tree.write(&record, appended).map(Some)
             }
         }
     }
 
-    /// After a write that failed: Ok if it is worth another try. A record that it had appended is in no tree, so a replay must not
-    /// find it: a commit leaves it behind.
+    /// After a write that failed: Ok if it is worth another try.
     ///
     /// # Errors
-    /// The same error, if it is final.
+    /// The same error, if it is final; those of a commit.
     fn make_up_for(&self, error: Error) -> Result<()> {
         match error.kind() {
-            ErrorKind::InvalidArgument | ErrorKind::Poisoned => Err(error),
             _ if self.is_short_of_frames(&error) => self.commit(),
-            ErrorKind::OutOfSpace => match self.free_space()? {
-                true => Ok(()),
-                false => Err(error),
-            },
-            _ => {
-                // If this fails, the store is poisoned: the first cause says more.
-                let _ = self.commit();
-                Err(error)
-            }
+            ErrorKind::OutOfSpace if self.free_space()? => Ok(()),
+            _ => Err(error),
+        }
+    }
+
+    /// A write has failed for good. A record of it that was appended is in no tree, and a replay must not find it: a commit leaves
+    /// it behind. Without one the store is poisoned, so that nobody makes the record durable. Returns why the write failed.
+    fn leave_behind(&self, appended: Option<Lsn>, error: Error) -> Error {
+        let Some(lsn) = appended.filter(|lsn| *lsn >= self.commits.marker()) else {
+            return error;
+        };
+        tracing::debug!(%lsn, %error, "a refused write is left behind");
+        match self.home.poison.note(self.commit()) {
+            Ok(()) => error,
+            Err(why) => why,
         }
     }
 

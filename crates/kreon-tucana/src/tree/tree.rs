@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering::Acquire, fence};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result, SegmentId};
+use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, RegionId, Result, SegmentId};
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use parking_lot::Mutex;
@@ -168,7 +168,8 @@ impl<L: RecordLog> Tree<L> {
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         let region = self.parts.seal.region;
         let value = Some(value);
-        Ok(self.write(&Record { region, key, value })?.existed)
+        let record = Record { region, key, value };
+        Ok(self.write(&record, &mut None)?.existed)
     }
 
     /// Deletes a key. Returns whether it had a value.
@@ -176,20 +177,31 @@ impl<L: RecordLog> Tree<L> {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.remove(key)?.is_some_and(|written| written.existed))
+        let removed = self.remove(key, &mut None)?;
+        Ok(removed.is_some_and(|written| written.existed))
     }
 
     /// [`delete`](Self::delete); `None` if the key was not there: that leaves no trace, in the log neither.
-    pub(crate) fn remove(&self, key: &[u8]) -> Result<Option<Written>> {
+    pub(crate) fn remove(
+        &self,
+        key: &[u8],
+        appended: &mut Option<Lsn>,
+    ) -> Result<Option<Written>> {
         if !self.contains(key)? {
             return Ok(None);
         }
         let (region, value) = (self.parts.seal.region, None);
-        self.write(&Record { region, key, value }).map(Some)
+        let record = Record { region, key, value };
+        self.write(&record, appended).map(Some)
     }
 
-    /// Writes a record of its region.
-    pub(crate) fn write(&self, record: &Record<'_>) -> Result<Written> {
+    /// Writes a record of its region. Tells where it was appended the last time: after an error it is in no tree, but a replay would
+    /// find it there.
+    pub(crate) fn write(
+        &self,
+        record: &Record<'_>,
+        appended: &mut Option<Lsn>,
+    ) -> Result<Written> {
         check_key(record.key)?;
         loop {
             self.check()?;
@@ -197,7 +209,7 @@ impl<L: RecordLog> Tree<L> {
             self.parts.log.make_room(record)?;
             let _inside = self.gate.enter();
             let generation = self.current.load();
-            if let Some(written) = writing::write(&self.parts, &generation, record)? {
+            if let Some(written) = writing::write(&self.parts, &generation, record, appended)? {
                 return Ok(written);
             }
         }
