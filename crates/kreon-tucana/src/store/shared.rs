@@ -333,8 +333,9 @@ impl Shared {
     /// # Errors
     /// As [`commit`](Self::commit); those of reading what is collected.
     pub(super) fn maintain(&self) -> Result<()> {
-        if self.tree.has_changes() {
-            self.commit()?;
+        match self.tree.has_changes() {
+            true => self.commit()?,
+            false => self.commits.give_back(self.parts())?,
         }
         for _ in 0..ROUNDS_MAX {
             if !self.garbage().is_due() || self.collect()? == 0 {
@@ -415,15 +416,20 @@ impl Shared {
     /// # Errors
     /// As [`commit`](Self::commit).
     fn free_space(&self) -> Result<bool> {
+        // New data may get none of it still: the reserve comes first.
+        let before = self.commits.given_back();
+        let is_more = || self.commits.given_back() > before;
+        // A snapshot that has gone leaves no trace in the log.
+        self.commits.give_back(self.parts())?;
+        if is_more() {
+            return Ok(true);
+        }
         if self.exhausted_at.load(Acquire) == self.log.tail().0 {
             return Ok(false);
         }
-        // New data may get none of them still: the reserve comes first.
-        let room = || self.home.allocator.lock().free_segment_count();
-        let before = room();
         self.commit()?;
         for _ in 0..ROUNDS_MAX {
-            if room() > before {
+            if is_more() {
                 return Ok(true);
             }
             if self.collect()? == 0 {
@@ -431,6 +437,6 @@ impl Shared {
             }
         }
         self.exhausted_at.store(self.log.tail().0, Release);
-        Ok(room() > before)
+        Ok(is_more())
     }
 }

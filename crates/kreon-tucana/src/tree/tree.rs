@@ -182,11 +182,7 @@ impl<L: RecordLog> Tree<L> {
     }
 
     /// [`delete`](Self::delete); `None` if the key was not there: that leaves no trace, in the log neither.
-    pub(crate) fn remove(
-        &self,
-        key: &[u8],
-        appended: &mut Option<Lsn>,
-    ) -> Result<Option<Written>> {
+    pub(crate) fn remove(&self, key: &[u8], appended: &mut Option<Lsn>) -> Result<Option<Written>> {
         if !self.contains(key)? {
             return Ok(None);
         }
@@ -197,11 +193,7 @@ impl<L: RecordLog> Tree<L> {
 
     /// Writes a record of its region. Tells where it was appended the last time: after an error it is in no tree, but a replay would
     /// find it there.
-    pub(crate) fn write(
-        &self,
-        record: &Record<'_>,
-        appended: &mut Option<Lsn>,
-    ) -> Result<Written> {
+    pub(crate) fn write(&self, record: &Record<'_>, appended: &mut Option<Lsn>) -> Result<Written> {
         check_key(record.key)?;
         loop {
             self.check()?;
@@ -360,8 +352,20 @@ impl<L: RecordLog> Tree<L> {
     /// A publication is durable: gives pages back that neither the durable state nor a reader nor a snapshot reaches any
     /// more. Returns the last epoch whose readers are all gone: nobody reaches what was replaced up to it.
     pub fn committed(&self, publication: &Publication) -> Epoch {
+        self.set_committed(publication);
+        self.release_passed().0
+    }
+
+    /// A publication is durable.
+    pub(crate) fn set_committed(&self, publication: &Publication) {
         let mut past = self.past.lock();
         past.committed = past.committed.max(publication.epoch);
+    }
+
+    /// Gives pages back that neither the durable state nor a reader nor a snapshot reaches any more. Returns the last epoch whose
+    /// readers are all gone, and how many pages.
+    pub(crate) fn release_passed(&self) -> (Epoch, usize) {
+        let mut past = self.past.lock();
         let (committed, mut over) = (past.committed, Vec::new());
         let passed = loop {
             // Nobody can begin to read a generation that is over.
@@ -376,14 +380,16 @@ impl<L: RecordLog> Tree<L> {
         drop(past);
         // All that their readers did comes before their pages are used again.
         fence(Acquire);
+        let mut released = 0;
         for generation in over {
             let replaced: Vec<PageNo> = generation.replaced().iter().map(|n| n.page).collect();
             for page in &replaced {
                 self.parts.mapping.discard(*page, 1);
             }
             self.parts.pages.release(&replaced);
+            released += replaced.len();
         }
-        passed
+        (passed, released)
     }
 
     /// Whether anything was written that no publication contains.
