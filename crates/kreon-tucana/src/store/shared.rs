@@ -111,22 +111,26 @@ impl Shared {
         let moved_from = self.log.mark().moved_from;
         let device = (self.home.device.as_ref(), self.home.store);
         let mut log = OldLog::find(device, &mark, durable)?;
-        let mut records = 0_u64;
+        let (mut records, mut committed) = (0_u64, mark.marker);
         let end = log.replay(|open, placed, record| {
             records += 1;
             loop {
-                match self.tree.replay(record, placed) {
-                    Err(error) if self.is_short_of_frames(&error) => {
-                        let here = LogMark {
-                            marker: placed.lsn,
-                            open,
-                            moved_from,
-                            ..mark
-                        };
-                        self.commits.commit_at(self.parts(), here)?;
-                    }
+                let error = match self.tree.replay(record, placed) {
+                    Err(error) if error.kind() == ErrorKind::OutOfSpace => error,
                     outcome => return outcome,
+                };
+                // As for a writer: a commit publishes nodes, and gives the pages back that were replaced.
+                if committed == placed.lsn && !self.tree.wants_freeze() {
+                    return Err(error);
                 }
+                let here = LogMark {
+                    marker: placed.lsn,
+                    open,
+                    moved_from,
+                    ..mark
+                };
+                self.commits.commit_at(self.parts(), here)?;
+                committed = placed.lsn;
             }
         })?;
         tracing::debug!(records, end = end.0, "log replayed");
