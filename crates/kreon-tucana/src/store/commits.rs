@@ -272,8 +272,8 @@ fn commit(
         catalogue_bytes: stream.len() as u64,
     };
     write_pages(home.device.as_ref(), &written)?;
-    home.device.flush()?;
-    superblocks::commit(home.device.as_ref(), &superblock)?;
+    home.flush()?;
+    superblocks::commit(home.device.as_ref(), &superblock, || home.flush())?;
     durable.superblock = superblock;
     durable.mark = Some(mark);
     Ok(std::mem::replace(&mut durable.catalogue_pages, pages))

@@ -90,7 +90,7 @@ impl GroupFlush {
         self.gather(&last);
         let (closed_at, begun) = (self.calls.load(Relaxed), Instant::now());
         let end = log.write_out()?;
-        home.poison.note(home.device.flush())?;
+        home.flush()?;
         log.set_durable(end);
         let group = LastGroup {
             closed_at,

@@ -26,6 +26,21 @@ pub(super) struct Home {
     /// This opening of the store.
     pub incarnation: Incarnation,
     pub poison: Arc<Poison>,
+    /// Held while the device flushes.
+    pub flushing: Arc<Mutex<()>>,
+}
+
+impl Home {
+    /// Flushes the device, one flush after the other: a system tells of a write that failed once, and what another flush that is
+    /// under way then covers is not durable either.
+    ///
+    /// # Errors
+    /// Those of the device: the store takes no more writes then.
+    pub(super) fn flush(&self) -> Result<()> {
+        let _turn = self.flushing.lock();
+        self.poison.check()?;
+        self.poison.note(self.device.flush())
+    }
 }
 
 /// Why nothing is written any more: the first write or flush that failed. It is not known what is durable since.
