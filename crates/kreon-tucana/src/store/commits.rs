@@ -158,6 +158,8 @@ impl Commits {
         keep: impl FnOnce(Snapshot<'a, VolumeLog>) -> K,
     ) -> Result<K> {
         parts.home.poison.check()?;
+        // Publications that were taken and are not in the bitmap would be missing in the next one.
+        let _whole = parts.home.poison.on_panic();
         stock_pages(parts.home, durable)?;
         let number = self.begun.fetch_add(1, Relaxed) + 1;
         let (snapshot, mark) = parts.tree.freeze_with(mark);

@@ -57,8 +57,26 @@ impl Poison {
         }
     }
 
+    /// All writing ends if the thread panics while the result lives.
+    pub(super) fn on_panic(&self) -> OnPanic<'_> {
+        OnPanic(self)
+    }
+
     /// Passes an outcome on. An error ends all writing.
     pub(super) fn note<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.inspect_err(|error| drop(self.0.set(error.clone())))
+    }
+}
+
+/// Work that leaves what is durable unknown if it is not done to its end.
+pub(super) struct OnPanic<'a>(&'a Poison);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let cause = Error::new(ErrorKind::Poisoned, "a thread of the store has panicked");
+            // The first cause stays.
+            let _ = self.0.note::<()>(Err(cause));
+        }
     }
 }
