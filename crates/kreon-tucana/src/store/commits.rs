@@ -36,6 +36,8 @@ pub(super) struct Commits {
     begun: AtomicU64,
     /// The marker of the last one that ended.
     marker: AtomicU64,
+    /// Pages and segments that were given back.
+    given_back: AtomicU64,
 }
 
 /// What commits work on.
@@ -49,7 +51,7 @@ pub(super) struct Parts<'a> {
 
 /// The snapshot of a commit, with what is durable by it: no other commit is made meanwhile.
 pub(super) struct Kept<'a> {
-    pub snapshot: Option<Snapshot<'a, VolumeLog>>,
+    pub snapshot: Snapshot<'a, VolumeLog>,
     pub durable: MutexGuard<'a, Durable>,
 }
 
@@ -59,6 +61,7 @@ impl Commits {
             durable: Mutex::new(durable),
             begun: AtomicU64::new(0),
             marker: AtomicU64::new(0),
+            given_back: AtomicU64::new(0),
         }
     }
 
@@ -96,8 +99,7 @@ impl Commits {
         if durable.number >= wanted {
             return Ok(());
         }
-        let mark = || parts.log.mark();
-        self.make(parts, &mut durable, mark, false).map(drop)
+        self.make(parts, &mut durable, || parts.log.mark(), drop)
     }
 
     /// The same for a state behind which the log goes on at `mark`.
@@ -106,7 +108,7 @@ impl Commits {
     /// As [`commit`](Self::commit).
     pub(super) fn commit_at(&self, parts: Parts<'_>, mark: LogMark) -> Result<()> {
         let mut durable = self.durable.lock();
-        self.make(parts, &mut durable, || mark, false).map(drop)
+        self.make(parts, &mut durable, || mark, drop)
     }
 
     /// Commits, and keeps the state.
@@ -115,29 +117,70 @@ impl Commits {
     /// As [`commit`](Self::commit).
     pub(super) fn commit_and_keep<'a>(&'a self, parts: Parts<'a>) -> Result<Kept<'a>> {
         let mut durable = self.durable.lock();
-        let snapshot = self.make(parts, &mut durable, || parts.log.mark(), true)?;
+        let keep = std::convert::identity;
+        let snapshot = self.make(parts, &mut durable, || parts.log.mark(), keep)?;
         Ok(Kept { snapshot, durable })
     }
 
-    /// Commits; returns the state that was committed if it is kept.
-    fn make<'a>(
+    /// Gives back what nobody reaches any more, because readers and snapshots have gone since the last commit.
+    ///
+    /// # Errors
+    /// None that a retired segment can have.
+    pub(super) fn give_back(&self, parts: Parts<'_>) -> Result<()> {
+        let mut durable = self.durable.lock();
+        let passed = parts.tree.release_passed();
+        self.reuse_withheld(parts.log, &mut durable, passed)
+    }
+
+    /// How many pages and segments were given back so far.
+    pub(super) fn given_back(&self) -> u64 {
+        self.given_back.load(Relaxed)
+    }
+
+    /// Gives segments back that nobody reaches any more.
+    fn reuse_withheld(
+        &self,
+        log: &VolumeLog,
+        durable: &mut Durable,
+        (passed, pages): (Epoch, usize),
+    ) -> Result<()> {
+        let is_passed = |(epoch, _): &mut (Epoch, Vec<SegmentId>)| *epoch <= passed;
+        let free: Vec<_> = durable.withheld.extract_if(.., is_passed).collect();
+        let segments: usize = free.iter().map(|(_, segments)| segments.len()).sum();
+        self.given_back
+            .fetch_add((pages + segments) as u64, Relaxed);
+        free.iter()
+            .try_for_each(|(_, segments)| log.reuse(segments))
+    }
+
+    /// Commits. What the snapshot of the commit shows takes space as long as it lives: `keep` drops it unless it is wanted.
+    fn make<'a, K>(
         &self,
         parts: Parts<'a>,
         durable: &mut Durable,
         mark: impl FnOnce() -> LogMark,
-        is_kept: bool,
-    ) -> Result<Option<Snapshot<'a, VolumeLog>>> {
+        keep: impl FnOnce(Snapshot<'a, VolumeLog>) -> K,
+    ) -> Result<K> {
         parts.home.poison.check()?;
+        // Publications that were taken and are not in the bitmap would be missing in the next one.
+        let _whole = parts.home.poison.on_panic();
         stock_pages(parts.home, durable)?;
         let number = self.begun.fetch_add(1, Relaxed) + 1;
         let (snapshot, mark) = parts.tree.freeze_with(mark);
         let epoch = snapshot.epoch();
-        // One that is kept keeps what it shows from being given back.
-        let kept = is_kept.then_some(snapshot);
+        let kept = keep(snapshot);
         let outcome = publish_and_commit(parts, durable, epoch, mark);
-        parts.home.poison.note(outcome)?;
+        let passed = parts.home.poison.note(outcome)?;
         durable.number = number;
         self.marker.store(mark.marker.0, Release);
+        let given = self.reuse_withheld(parts.log, durable, passed);
+        parts.home.poison.note(given)?;
+        // What the reserve was taken for is done.
+        let mut allocator = parts.home.allocator.lock();
+        allocator.set_reserve(Reserve {
+            merged_pages: RESERVE_PAGES,
+            ..Reserve::default()
+        });
         Ok(kept)
     }
 }
@@ -156,12 +199,13 @@ fn stock_pages(home: &Home, durable: &mut Durable) -> Result<()> {
     Ok(())
 }
 
+/// Returns what [`Tree::release_passed`] returns.
 fn publish_and_commit(
     parts: Parts<'_>,
     durable: &mut Durable,
     epoch: Epoch,
     mark: LogMark,
-) -> Result<()> {
+) -> Result<(Epoch, usize)> {
     let home = parts.home;
     if is_used_up(epoch, home.incarnation) {
         return Err(Error::new(
@@ -176,27 +220,17 @@ fn publish_and_commit(
             "an epoch that has ended was published by others",
         ));
     };
-    planted!(PageFreedBeforeCommit => parts.tree.committed(&publication));
+    planted!(PageFreedBeforeCommit => {
+        parts.tree.set_committed(&publication);
+        parts.tree.release_passed()
+    });
     let unneeded = commit(home, durable, &publication, (mark, log_end))?;
     parts.log.set_durable(log_end);
     parts.flushes.advance(log_end);
-    let passed = parts.tree.committed(&publication);
+    parts.tree.set_committed(&publication);
+    let passed = parts.tree.release_passed();
     home.allocator.lock().release_pages(&unneeded)?;
-    give_back(parts.log, durable, passed)?;
-    // What the reserve was taken for is done.
-    home.allocator.lock().set_reserve(Reserve {
-        merged_pages: RESERVE_PAGES,
-        ..Reserve::default()
-    });
-    Ok(())
-}
-
-/// Gives segments back that nobody reaches any more.
-fn give_back(log: &VolumeLog, durable: &mut Durable, passed: Epoch) -> Result<()> {
-    let is_passed = |(epoch, _): &mut (Epoch, Vec<SegmentId>)| *epoch <= passed;
-    let free: Vec<_> = durable.withheld.extract_if(.., is_passed).collect();
-    free.iter()
-        .try_for_each(|(_, segments)| log.reuse(segments))
+    Ok(passed)
 }
 
 /// Makes a publication durable, whose nodes and log up to `log_end` were written. Returns the pages of the catalogue
@@ -250,10 +284,10 @@ fn commit(
         catalogue: head,
         catalogue_bytes: stream.len() as u64,
     };
-    planted!(SuperblockBeforeCatalogue => superblocks::commit(home.device.as_ref(), &superblock)?);
+    planted!(SuperblockBeforeCatalogue => superblocks::commit(home.device.as_ref(), &superblock, || home.flush())?);
     write_pages(home.device.as_ref(), &written)?;
-    home.device.flush()?;
-    superblocks::commit(home.device.as_ref(), &superblock)?;
+    home.flush()?;
+    superblocks::commit(home.device.as_ref(), &superblock, || home.flush())?;
     durable.superblock = superblock;
     durable.mark = Some(mark);
     Ok(std::mem::replace(&mut durable.catalogue_pages, pages))

@@ -45,6 +45,22 @@ struct LastGroup {
     patience: Duration,
 }
 
+/// The writer that flushes. If it panics, the others are told.
+struct Leader<'a> {
+    group: &'a GroupFlush,
+    home: &'a Home,
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(self.home.poison.on_panic());
+            self.group.state.lock().is_flushing = false;
+            self.group.changed.notify_all();
+        }
+    }
+}
+
 impl GroupFlush {
     /// Waits until everything up to the record at `lsn`, which was appended before the call, is durable.
     ///
@@ -69,7 +85,9 @@ impl GroupFlush {
             state.is_flushing = true;
             let last = state.last;
             drop(state);
+            let leader = Leader { group: self, home };
             let flushed = self.flush(home, log, last);
+            drop(leader);
             state = self.state.lock();
             state.is_flushing = false;
             self.changed.notify_all();
@@ -90,7 +108,7 @@ impl GroupFlush {
         self.gather(&last);
         let (closed_at, begun) = (self.calls.load(Relaxed), Instant::now());
         let end = log.write_out()?;
-        home.poison.note(home.device.flush())?;
+        home.flush()?;
         log.set_durable(end);
         let group = LastGroup {
             closed_at,

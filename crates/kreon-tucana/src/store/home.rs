@@ -26,6 +26,21 @@ pub(super) struct Home {
     /// This opening of the store.
     pub incarnation: Incarnation,
     pub poison: Arc<Poison>,
+    /// Held while the device flushes.
+    pub flushing: Arc<Mutex<()>>,
+}
+
+impl Home {
+    /// Flushes the device, one flush after the other: a system tells of a write that failed once, and what another flush that is
+    /// under way then covers is not durable either.
+    ///
+    /// # Errors
+    /// Those of the device: the store takes no more writes then.
+    pub(super) fn flush(&self) -> Result<()> {
+        let _turn = self.flushing.lock();
+        self.poison.check()?;
+        self.poison.note(self.device.flush())
+    }
 }
 
 /// Why nothing is written any more: the first write or flush that failed. It is not known what is durable since.
@@ -43,8 +58,26 @@ impl Poison {
         }
     }
 
+    /// All writing ends if the thread panics while the result lives.
+    pub(super) fn on_panic(&self) -> OnPanic<'_> {
+        OnPanic(self)
+    }
+
     /// Passes an outcome on. An error ends all writing.
     pub(super) fn note<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.inspect_err(|error| drop(self.0.set(error.clone())))
+    }
+}
+
+/// Work that leaves what is durable unknown if it is not done to its end.
+pub(super) struct OnPanic<'a>(&'a Poison);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let cause = Error::new(ErrorKind::Poisoned, "a thread of the store has panicked");
+            // The first cause stays.
+            let _ = self.0.note::<()>(Err(cause));
+        }
     }
 }

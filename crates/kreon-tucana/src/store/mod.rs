@@ -32,6 +32,8 @@ mod shared;
 #[expect(clippy::module_inception, reason = "the file is the store itself")]
 mod store;
 mod superblocks;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod volume_log;
 mod volume_pages;

@@ -58,6 +58,7 @@ fn create(device: Arc<dyn Device>, options: &Options) -> Result<Opened> {
         store,
         incarnation: Incarnation(1),
         poison: Arc::default(),
+        flushing: Arc::default(),
     };
     let known = KnownLog {
         segments: Vec::new(),
@@ -118,7 +119,7 @@ fn open_again(
     superblock.commit += 1;
     let epoch = first_epoch(superblock.incarnation)?;
     let mapping = options.mapping(&device)?;
-    superblocks::commit(device.as_ref(), &superblock)?;
+    superblocks::commit(device.as_ref(), &superblock, || device.flush())?;
     let behind = OldLog::find((device.as_ref(), superblock.store), &mark, durable_end)?;
     claim(&mut allocator, &behind)?;
     let known = known_log(&allocator, &behind);
@@ -130,6 +131,7 @@ fn open_again(
         store: superblock.store,
         incarnation: superblock.incarnation,
         poison: Arc::default(),
+        flushing: Arc::default(),
     };
     let log = Arc::new(VolumeLog::new(home.clone(), &known)?);
     let pages = Arc::new(VolumePages::new(Arc::clone(&home.allocator)));

@@ -114,22 +114,26 @@ impl Shared {
         let moved_from = self.log.mark().moved_from;
         let device = (self.home.device.as_ref(), self.home.store);
         let mut log = OldLog::find(device, &mark, durable)?;
-        let mut records = 0_u64;
+        let (mut records, mut committed) = (0_u64, mark.marker);
         let end = log.replay(|open, placed, record| {
             records += 1;
             loop {
-                match self.tree.replay(record, placed) {
-                    Err(error) if self.is_short_of_frames(&error) => {
-                        let here = LogMark {
-                            marker: placed.lsn,
-                            open,
-                            moved_from,
-                            ..mark
-                        };
-                        self.commits.commit_at(self.parts(), here)?;
-                    }
+                let error = match self.tree.replay(record, placed) {
+                    Err(error) if error.kind() == ErrorKind::OutOfSpace => error,
                     outcome => return outcome,
+                };
+                // As for a writer: a commit publishes nodes, and gives the pages back that were replaced.
+                if committed == placed.lsn && !self.tree.wants_freeze() {
+                    return Err(error);
                 }
+                let here = LogMark {
+                    marker: placed.lsn,
+                    open,
+                    moved_from,
+                    ..mark
+                };
+                self.commits.commit_at(self.parts(), here)?;
+                committed = placed.lsn;
             }
         })?;
         tracing::debug!(records, end = end.0, "log replayed");
@@ -159,15 +163,9 @@ impl Shared {
         value: Option<&[u8]>,
         durability: Durability,
     ) -> Result<bool> {
-        let mut attempts = 0;
-        let written = loop {
-            match self.write_once(key, value) {
-                Ok(written) => break written,
-                Err(error) if attempts == ATTEMPTS_MAX => return Err(error),
-                Err(error) => self.make_up_for(error)?,
-            }
-            attempts += 1;
-        };
+        let mut appended = None;
+        let outcome = self.write_until_done(key, value, &mut appended);
+        let written = outcome.map_err(|error| self.leave_behind(appended, error))?;
         self.write_full_segments()?;
         if durability == Durability::Sync {
             // Of a deletion that found nothing, what it saw becomes durable.
@@ -177,36 +175,63 @@ impl Shared {
         Ok(written.is_some_and(|written| written.existed))
     }
 
-    fn write_once(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Written>> {
+    fn write_until_done(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        appended: &mut Option<Lsn>,
+    ) -> Result<Option<Written>> {
+        let mut attempts = 0;
+        loop {
+            match self.write_once(key, value, appended) {
+                Ok(written) => return Ok(written),
+                Err(error) if attempts == ATTEMPTS_MAX => return Err(error),
+                Err(error) => self.make_up_for(error)?,
+            }
+            attempts += 1;
+        }
+    }
+
+    fn write_once(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        appended: &mut Option<Lsn>,
+    ) -> Result<Option<Written>> {
         self.keep_pace()?;
         match value {
-            None => self.tree.remove(key),
+            None => self.tree.remove(key, appended),
             Some(_) => {
                 self.pages.stock()?;
                 let region = REGION;
-                self.tree.write(&Record { region, key, value }).map(Some)
+                let record = Record { region, key, value };
+                self.tree.write(&record, appended).map(Some)
             }
         }
     }
 
-    /// After a write that failed: Ok if it is worth another try. A record that it had appended is in no tree, so a replay must not
-    /// find it: a commit leaves it behind.
+    /// After a write that failed: Ok if it is worth another try.
     ///
     /// # Errors
-    /// The same error, if it is final.
+    /// The same error, if it is final; those of a commit.
     fn make_up_for(&self, error: Error) -> Result<()> {
         match error.kind() {
-            ErrorKind::InvalidArgument | ErrorKind::Poisoned => Err(error),
             _ if self.is_short_of_frames(&error) => self.commit(),
-            ErrorKind::OutOfSpace => match self.free_space()? {
-                true => Ok(()),
-                false => Err(error),
-            },
-            _ => {
-                // If this fails, the store is poisoned: the first cause says more.
-                let _ = self.commit();
-                Err(error)
-            }
+            ErrorKind::OutOfSpace if self.free_space()? => Ok(()),
+            _ => Err(error),
+        }
+    }
+
+    /// A write has failed for good. A record of it that was appended is in no tree, and a replay must not find it: a commit leaves
+    /// it behind. Without one the store is poisoned, so that nobody makes the record durable. Returns why the write failed.
+    fn leave_behind(&self, appended: Option<Lsn>, error: Error) -> Error {
+        let Some(lsn) = appended.filter(|lsn| *lsn >= self.commits.marker()) else {
+            return error;
+        };
+        tracing::debug!(%lsn, %error, "a refused write is left behind");
+        match self.home.poison.note(self.commit()) {
+            Ok(()) => error,
+            Err(why) => why,
         }
     }
 
@@ -315,8 +340,9 @@ impl Shared {
     /// # Errors
     /// As [`commit`](Self::commit); those of reading what is collected.
     pub(super) fn maintain(&self) -> Result<()> {
-        if self.tree.has_changes() {
-            self.commit()?;
+        match self.tree.has_changes() {
+            true => self.commit()?,
+            false => self.commits.give_back(self.parts())?,
         }
         for _ in 0..ROUNDS_MAX {
             if !self.garbage().is_due() || self.collect()? == 0 {
@@ -397,15 +423,20 @@ impl Shared {
     /// # Errors
     /// As [`commit`](Self::commit).
     fn free_space(&self) -> Result<bool> {
+        // New data may get none of it still: the reserve comes first.
+        let before = self.commits.given_back();
+        let is_more = || self.commits.given_back() > before;
+        // A snapshot that has gone leaves no trace in the log.
+        self.commits.give_back(self.parts())?;
+        if is_more() {
+            return Ok(true);
+        }
         if self.exhausted_at.load(Acquire) == self.log.tail().0 {
             return Ok(false);
         }
-        // New data may get none of them still: the reserve comes first.
-        let room = || self.home.allocator.lock().free_segment_count();
-        let before = room();
         self.commit()?;
         for _ in 0..ROUNDS_MAX {
-            if room() > before {
+            if is_more() {
                 return Ok(true);
             }
             if self.collect()? == 0 {
@@ -413,6 +444,6 @@ impl Shared {
             }
         }
         self.exhausted_at.store(self.log.tail().0, Release);
-        Ok(room() > before)
+        Ok(is_more())
     }
 }

@@ -134,8 +134,7 @@ impl Store {
     /// `Corruption` that names the page; those of a commit.
     pub fn verify(&self) -> Result<Verified> {
         let kept = self.shared.commit_and_keep()?;
-        let found = kept.snapshot.as_ref().map(Snapshot::verify);
-        let found = found.transpose()?.unwrap_or_default();
+        let found = kept.snapshot.verify()?;
         let mut reached: Vec<PageNo> = found.pages.clone();
         reached.extend(&kept.durable.catalogue_pages);
         reached.sort_unstable();

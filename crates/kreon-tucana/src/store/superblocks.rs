@@ -74,12 +74,16 @@ fn newest(device: &dyn Device) -> Result<Result<Superblock>> {
 /// Makes a superblock the one that counts. Everything that it reaches is durable.
 ///
 /// # Errors
-/// Those of the device.
-pub(super) fn commit(device: &dyn Device, superblock: &Superblock) -> Result<()> {
+/// Those of the device and of `flush`.
+pub(super) fn commit(
+    device: &dyn Device,
+    superblock: &Superblock,
+    flush: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     let own = slot_of(superblock.commit);
     let page = |slot| (SUPERBLOCK_PAGES[slot], superblock.encode(slot));
     write_pages(device, &[page(own)])?;
-    device.flush()?;
+    flush()?;
     let others: Vec<(_, Box<PageBytes>)> = (0..SUPERBLOCK_PAGES.len())
         .filter(|slot| *slot != own)
         .map(page)

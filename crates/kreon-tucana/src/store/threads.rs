@@ -63,6 +63,8 @@ impl Drop for Threads {
 }
 
 fn commit_while_open(shared: &Shared) {
+    // Writers that wait for the thread are refused then.
+    let _alive = shared.home.poison.on_panic();
     let interval = shared.options.commit_interval;
     let mut last = Instant::now();
     while !shared.is_closing.load(Acquire) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use kreon_base::{Epoch, Error, ErrorKind, PageNo, RegionId, Result, SegmentId, planted};
+use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, RegionId, Result, SegmentId, planted};
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use parking_lot::Mutex;
@@ -155,7 +155,8 @@ impl<L: RecordLog> Tree<L> {
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         let region = self.parts.seal.region;
         let value = Some(value);
-        Ok(self.write(&Record { region, key, value })?.existed)
+        let record = Record { region, key, value };
+        Ok(self.write(&record, &mut None)?.existed)
     }
 
     /// Deletes a key. Returns whether it had a value.
@@ -163,20 +164,23 @@ impl<L: RecordLog> Tree<L> {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.remove(key)?.is_some_and(|written| written.existed))
+        let removed = self.remove(key, &mut None)?;
+        Ok(removed.is_some_and(|written| written.existed))
     }
 
     /// [`delete`](Self::delete); `None` if the key was not there: that leaves no trace, in the log neither.
-    pub(crate) fn remove(&self, key: &[u8]) -> Result<Option<Written>> {
+    pub(crate) fn remove(&self, key: &[u8], appended: &mut Option<Lsn>) -> Result<Option<Written>> {
         if !self.contains(key)? {
             return Ok(None);
         }
         let (region, value) = (self.parts.seal.region, None);
-        self.write(&Record { region, key, value }).map(Some)
+        let record = Record { region, key, value };
+        self.write(&record, appended).map(Some)
     }
 
-    /// Writes a record of its region.
-    pub(crate) fn write(&self, record: &Record<'_>) -> Result<Written> {
+    /// Writes a record of its region. Tells where it was appended the last time: after an error it is in no tree, but a replay would
+    /// find it there.
+    pub(crate) fn write(&self, record: &Record<'_>, appended: &mut Option<Lsn>) -> Result<Written> {
         check_key(record.key)?;
         loop {
             self.check()?;
@@ -184,7 +188,7 @@ impl<L: RecordLog> Tree<L> {
             self.parts.log.make_room(record)?;
             let _inside = self.gate.enter();
             let generation = self.current.load();
-            if let Some(written) = writing::write(&self.parts, &generation, record)? {
+            if let Some(written) = writing::write(&self.parts, &generation, record, appended)? {
                 return Ok(written);
             }
         }
@@ -351,8 +355,20 @@ impl<L: RecordLog> Tree<L> {
     /// A publication is durable: gives pages back that neither the durable state nor a reader nor a snapshot reaches any
     /// more. Returns the last epoch whose readers are all gone: nobody reaches what was replaced up to it.
     pub fn committed(&self, publication: &Publication) -> Epoch {
+        self.set_committed(publication);
+        self.release_passed().0
+    }
+
+    /// A publication is durable.
+    pub(crate) fn set_committed(&self, publication: &Publication) {
         let mut past = self.past.lock();
         past.committed = past.committed.max(publication.epoch);
+    }
+
+    /// Gives pages back that neither the durable state nor a reader nor a snapshot reaches any more. Returns the last epoch whose
+    /// readers are all gone, and how many pages.
+    pub(crate) fn release_passed(&self) -> (Epoch, usize) {
+        let mut past = self.past.lock();
         let (committed, mut over) = (past.committed, Vec::new());
         let passed = loop {
             // Nobody can begin to read a generation that is over.
@@ -369,14 +385,16 @@ impl<L: RecordLog> Tree<L> {
         drop(past);
         // All that their readers did comes before their pages are used again.
         fence(Acquire);
+        let mut released = 0;
         for generation in over {
             let replaced: Vec<PageNo> = generation.replaced().iter().map(|n| n.page).collect();
             for page in &replaced {
                 self.parts.mapping.discard(*page, 1);
             }
             self.parts.pages.release(&replaced);
+            released += replaced.len();
         }
-        passed
+        (passed, released)
     }
 
     /// Whether anything was written that no publication contains.

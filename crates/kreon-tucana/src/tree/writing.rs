@@ -27,16 +27,19 @@ pub(crate) struct Written {
 /// Appends a record and applies it. `None` if the log has no room ready for it.
 ///
 /// # Errors
-/// Those of the log; `OutOfSpace` without frames or pages; those of the device. The record may have been appended.
+/// Those of the log; `OutOfSpace` without frames or pages; those of the device. If `appended` was set the record is in the log,
+/// there the last time, all the same.
 pub(crate) fn write<L: RecordLog>(
     parts: &Parts<L>,
     generation: &Generation,
     record: &Record<'_>,
+    appended: &mut Option<Lsn>,
 ) -> Result<Option<Written>> {
     loop {
         let Some(placed) = parts.log.append(record)? else {
             return Ok(None);
         };
+        *appended = Some(placed.lsn);
         if let Applied::Done(before) = apply(parts, generation, record, &placed)? {
             return Ok(Some(Written {
                 existed: before.is_some(),

@@ -1,9 +1,9 @@
 //! Collection beside writers, in a certain order.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_sim::{SimDevice, SimOptions};
-use std::sync::Arc;
 use tucana::{Maintenance, Options, Store};
 
 use crate::hooked_device::HookedDevice;

@@ -1,6 +1,7 @@
-//! A device whose reads a test can stop.
+//! A device whose reads a test can stop, and whose flushes panic when it wants them to.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +16,8 @@ pub struct HookedDevice {
     stop: Mutex<Option<(Sender<u64>, Receiver<()>)>>,
     /// Where writes began.
     written: Mutex<BTreeSet<u64>>,
+    /// Flushes panic.
+    pub panics: AtomicBool,
 }
 
 /// What the test has of it.
@@ -34,6 +37,7 @@ impl HookedDevice {
             read_bytes,
             stop: Mutex::new(Some((told, may_go_on))),
             written: Mutex::default(),
+            panics: AtomicBool::new(false),
         };
         (Arc::new(device), Stop { read, go_on })
     }
@@ -90,6 +94,7 @@ impl Device for HookedDevice {
     }
 
     fn flush(&self) -> Result<()> {
+        assert!(!self.panics.load(SeqCst), "a panic in the device");
         self.inner.flush()
     }
 

@@ -3,9 +3,11 @@
 mod collection;
 mod crashes;
 mod failures;
+mod given_back;
 mod history;
 mod hooked_device;
 mod opening;
+mod panics;
 mod replay;
 mod space;
 mod threads;

@@ -1,0 +1,78 @@
+//! When space that was freed can be had.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tucana::{ErrorKind, Maintenance, Options, Store};
+
+use crate::world::{device, open_with, options};
+
+const KEYS: u32 = 3000;
+
+fn write_all(store: &Store, value: &[u8]) -> tucana::Result<()> {
+    for number in 0..KEYS {
+        store.put(&number.to_be_bytes(), value)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_commit_frees_can_be_had_when_it_returns() {
+    let device = device();
+    let store = open_with(&device, &options()).unwrap();
+    let empty = store.used_bytes();
+    write_all(&store, &[1; 2000]).unwrap();
+    store.commit().unwrap();
+    for number in 0..KEYS {
+        store.delete(&number.to_be_bytes()).unwrap();
+    }
+    assert!(store.used_bytes() - empty >= 4 << 20);
+    store.commit().unwrap();
+    let left = store.used_bytes() - empty;
+    assert!(left <= 2 << 20, "{left} bytes");
+}
+
+#[test]
+fn a_full_volume_takes_new_data_when_the_snapshot_that_fills_it_is_dropped() {
+    let device = device();
+    let options = Options {
+        volume_bytes_max: 48 << 20,
+        ..options()
+    };
+    let store = open_with(&device, &options).unwrap();
+    write_all(&store, &[1; 3000]).unwrap();
+    let snapshot = store.snapshot();
+    let refused = (0..8).find_map(|round| write_all(&store, &[round; 3000]).err());
+    assert_eq!(refused.unwrap().kind(), ErrorKind::OutOfSpace);
+    let again = store.put(b"another", &[9; 3000]);
+    assert_eq!(again.unwrap_err().kind(), ErrorKind::OutOfSpace);
+    drop(snapshot);
+    store.put(b"another", &[9; 3000]).unwrap();
+    write_all(&store, &[9; 3000]).unwrap();
+    store.verify().unwrap();
+}
+
+#[test]
+fn a_store_that_is_left_alone_gives_back_what_a_snapshot_held() {
+    let device = device();
+    let options = Options {
+        maintenance: Maintenance::Thread,
+        commit_interval: Duration::from_millis(20),
+        ..options()
+    };
+    let store = open_with(&device, &options).unwrap();
+    write_all(&store, &[1; 3000]).unwrap();
+    let snapshot = store.snapshot();
+    write_all(&store, &[2; 3000]).unwrap();
+    store.commit().unwrap();
+    let held = store.used_bytes();
+    drop(snapshot);
+    let start = Instant::now();
+    while store.used_bytes() + (6 << 20) > held {
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "{held} bytes are held"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
