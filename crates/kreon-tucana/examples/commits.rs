@@ -75,7 +75,13 @@ fn main() -> Result<()> {
         store.commit()?;
         let copies = store.stats().copies;
         report(what, &update(&store, time)?);
-        println!("{} nodes were copied", store.stats().copies - copies);
+        let stats = store.stats();
+        println!(
+            "{} nodes were copied; {} freezes, the longest kept writers out for {} us",
+            stats.copies - copies,
+            stats.freezes,
+            stats.longest_freeze_ns / 1000
+        );
         store.close()?;
     }
     Ok(())

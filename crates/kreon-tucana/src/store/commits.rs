@@ -8,7 +8,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, Result, SegmentId};
+use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, Result, SEGMENT_PAGES, SegmentId};
 use kreon_format::{encode_chain, pages_needed};
 use kreon_volume::page_io::write_pages;
 use kreon_volume::{Purpose, Reserve};
@@ -23,6 +23,10 @@ use super::superblocks;
 use super::volume_log::VolumeLog;
 use crate::format::{COMMIT_MAX, Superblock};
 use crate::tree::{Held, Publication, Snapshot, Tree};
+
+/// Pages that new data leaves to deletions and collection: a segment for the nodes that they copy until a commit frees the old
+/// ones, and one for the records that are moved before their segments are free.
+const RESERVE_PAGES: u64 = 2 * SEGMENT_PAGES;
 
 /// Commits one after the other.
 pub(super) struct Commits {
@@ -173,7 +177,10 @@ impl Commits {
         parts.home.poison.note(given)?;
         // What the reserve was taken for is done.
         let mut allocator = parts.home.allocator.lock();
-        allocator.set_reserve(Reserve::default());
+        allocator.set_reserve(Reserve {
+            merged_pages: RESERVE_PAGES,
+            ..Reserve::default()
+        });
         Ok(kept)
     }
 }

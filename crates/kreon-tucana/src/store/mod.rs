@@ -1,6 +1,7 @@
 //! A tree on a volume: its log, its pages, its commits, its opening.
 //!
 //! - `options`: how a store is opened; `home`: the volume as the parts see it
+//! - `log_record`: records as fragments; `log_opening`: how segments become the log's
 //! - `log_buffer`: a segment of the log in memory; `segment_table`: all segments; `log_mark`: a position of the log;
 //!   `volume_log`: the log
 //! - `group_flush`: flushes of the log that writers share; `replay`: the log behind the last commit
@@ -20,6 +21,8 @@ mod group_flush;
 mod home;
 mod log_buffer;
 mod log_mark;
+mod log_opening;
+mod log_record;
 mod opening;
 mod options;
 mod replay;

@@ -17,7 +17,7 @@ use kreon_volume::page_io::read_pages;
 use super::home::LOG;
 use super::log_buffer::SEGMENT;
 use super::log_mark::{LogMark, REGION};
-use super::volume_log::record_of;
+use super::log_record::record_of;
 use crate::format::Location;
 use crate::log::{Placed, Record};
 

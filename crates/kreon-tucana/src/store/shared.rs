@@ -37,6 +37,9 @@ const FULL_SEGMENTS_MAX: usize = 4;
 /// Rounds of collection that a write without space is worth.
 const ROUNDS_MAX: usize = 8;
 
+/// Attempts at a write that finds no space, or no frames, while others take what is freed for it.
+const ATTEMPTS_MAX: usize = 64;
+
 /// How long a writer waits before it looks again, in case nobody calls it.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -182,7 +185,7 @@ impl Shared {
         loop {
             match self.write_once(key, value, appended) {
                 Ok(written) => return Ok(written),
-                Err(error) if attempts == ROUNDS_MAX => return Err(error),
+                Err(error) if attempts == ATTEMPTS_MAX => return Err(error),
                 Err(error) => self.make_up_for(error)?,
             }
             attempts += 1;

@@ -17,19 +17,18 @@ use std::sync::atomic::{
 };
 
 use arc_swap::ArcSwap;
-use kreon_base::{
-    Error, ErrorKind, LogId, Lsn, Priority, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
-};
+use kreon_base::{Error, ErrorKind, Lsn, Priority, Result, SEGMENT_PAGES, SegmentId};
 use kreon_format::{
-    Fragment, FragmentSeal, LOG_HEADER_BYTES, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX,
-    MOVED_SEQUENCE_MIN, OpenSegment, RecordKind, fragment_bytes, lsn_at,
+    Fragment, FragmentSeal, LOG_HEADER_BYTES, MOVED_SEQUENCE_MIN, OpenSegment, lsn_at,
 };
-use kreon_volume::{L0sReserve, Purpose};
+use kreon_volume::Purpose;
 use parking_lot::Mutex;
 
 use super::home::{Home, LOG, MOVED};
 use super::log_buffer::{LogBuffer, SEGMENT, SegmentPlace};
 use super::log_mark::LogMark;
+use super::log_opening::{back, open, reserve};
+use super::log_record::{bytes_of, extent_of, missing, record_of};
 use super::segment_table::{SegmentTable, Site};
 use crate::format::Location;
 use crate::log::{Placed, Record, RecordLog};
@@ -295,114 +294,6 @@ impl VolumeLog {
             .iter()
             .try_for_each(|segment| allocator.reuse_segment(*segment))
     }
-}
-
-/// Takes a segment of the volume for a log, to be opened later.
-fn reserve(home: &Home, log: LogId, sequence: u64, purpose: Purpose) -> Result<SegmentId> {
-    let most = match log {
-        MOVED => LOG_SEQUENCE_MAX / 4 * 3,
-        _ => LOG_SEQUENCE_MAX / 4,
-    };
-    if sequence > most {
-        return Err(Error::new(
-            ErrorKind::OutOfSpace,
-            "all numbers of log segments were used",
-        ));
-    }
-    let mut allocator = home.allocator.lock();
-    allocator.allocate_log_segment(log, sequence, purpose)
-}
-
-/// Opens a segment of the log that is in reserve, and reserves the one behind it.
-fn open(
-    home: &Home,
-    (segment, sequence): (SegmentId, u64),
-    durable: Lsn,
-    purpose: Purpose,
-) -> Result<Arc<LogBuffer>> {
-    let next = reserve(home, LOG, sequence + 1, purpose)?;
-    let place = SegmentPlace {
-        log: LOG,
-        segment,
-        sequence,
-        next: Some(next),
-    };
-    let opened = back(home, place, durable, purpose);
-    if opened.is_err() {
-        home.allocator.lock().give_up_log_segment(next)?;
-    }
-    opened
-}
-
-/// Backs a segment and makes its buffer.
-fn back(
-    home: &Home,
-    place: SegmentPlace,
-    durable: Lsn,
-    purpose: Purpose,
-) -> Result<Arc<LogBuffer>> {
-    {
-        let mut allocator = home.allocator.lock();
-        let backed = allocator.back_log(place.segment, (0, SEGMENT), purpose);
-        // What is in the log is in the tree: nothing of it has to be spilled.
-        allocator.set_reserve_of_l0s(L0sReserve::default());
-        if let Err(error) = backed {
-            if place.log == MOVED {
-                allocator.give_up_log_segment(place.segment)?;
-            }
-            return Err(error);
-        }
-    }
-    // What stood there before must not be found in frames.
-    let first = place.segment.first_page();
-    home.mapping.discard(first, SEGMENT_PAGES);
-    let identity = (home.store, home.incarnation);
-    Ok(Arc::new(LogBuffer::new(identity, place, durable)?))
-}
-
-/// The record that a fragment is.
-pub(super) fn record_of<'a>(fragment: Fragment<'a>) -> Option<Record<'a>> {
-    let Fragment::Record { header, payload } = fragment else {
-        return None;
-    };
-    let (key, value) = payload.split_at_checked(header.key_bytes as usize)?;
-    let value = match header.kind {
-        RecordKind::Put => Some(value),
-        RecordKind::Delete => None,
-        _ => return None,
-    };
-    let is_whole = header.starts_record && header.ends_record;
-    is_whole.then_some(Record {
-        region: header.region,
-        key,
-        value,
-    })
-}
-
-/// Bytes that hold a record, within its segment.
-fn extent_of(location: Location) -> usize {
-    let rest = SEGMENT_BYTES as usize - location.offset.within_segment() as usize;
-    location.extent_bytes().min(rest)
-}
-
-fn missing(location: Location) -> Error {
-    Error::corruption(format!("no record of the log at {}", location.offset))
-}
-
-/// What a record takes of the log.
-///
-/// # Errors
-/// `InvalidArgument` if it does not fit into a segment.
-fn bytes_of(record: &Record<'_>) -> Result<u32> {
-    let payload_bytes = record.key.len() + record.value.map_or(0, <[u8]>::len);
-    let extent = fragment_bytes(payload_bytes);
-    if extent > LOG_PAYLOAD_BYTES as usize {
-        return Err(Error::invalid(format!(
-            "key and value have {payload_bytes} bytes, the most is {}",
-            LOG_PAYLOAD_BYTES as usize - fragment_bytes(0)
-        )));
-    }
-    Ok(extent as u32)
 }
 
 impl RecordLog for VolumeLog {

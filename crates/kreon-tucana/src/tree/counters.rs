@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Lines that threads are spread over.
 const LINES: usize = 16;
@@ -23,9 +24,13 @@ pub struct TreeStats {
     pub splits: u64,
     /// Nodes that were merged into their neighbour.
     pub merges: u64,
+    /// Freezes: the ends of epochs.
+    pub freezes: u64,
+    /// The longest time that a freeze kept writers out, in nanoseconds.
+    pub longest_freeze_ns: u64,
 }
 
-/// One of the counters of [`TreeStats`], in its order.
+/// One of the counters of [`TreeStats`] that threads count in lines, in its order.
 #[derive(Clone, Copy)]
 pub(crate) enum Count {
     Search,
@@ -45,7 +50,11 @@ const COUNTS: usize = Count::Merge as usize + 1;
 struct Line([AtomicU64; COUNTS]);
 
 #[derive(Default)]
-pub(crate) struct Counters([Line; LINES]);
+pub(crate) struct Counters {
+    lines: [Line; LINES],
+    freezes: AtomicU64,
+    longest_freeze_ns: AtomicU64,
+}
 
 impl Counters {
     #[inline]
@@ -55,12 +64,19 @@ impl Counters {
 
     #[inline]
     pub(crate) fn add_many(&self, count: Count, many: u64) {
-        self.0[thread_line(LINES)].0[count as usize].fetch_add(many, Relaxed);
+        self.lines[thread_line(LINES)].0[count as usize].fetch_add(many, Relaxed);
+    }
+
+    /// A freeze kept writers out for so long.
+    pub(crate) fn add_freeze(&self, time: Duration) {
+        self.freezes.fetch_add(1, Relaxed);
+        let ns = time.as_nanos().min(u128::from(u64::MAX)) as u64;
+        self.longest_freeze_ns.fetch_max(ns, Relaxed);
     }
 
     pub(crate) fn stats(&self) -> TreeStats {
         let sum = |count: Count| {
-            let lines = self.0.iter();
+            let lines = self.lines.iter();
             lines.map(|line| line.0[count as usize].load(Relaxed)).sum()
         };
         TreeStats {
@@ -71,6 +87,8 @@ impl Counters {
             copies: sum(Count::Copy),
             splits: sum(Count::Split),
             merges: sum(Count::Merge),
+            freezes: self.freezes.load(Relaxed),
+            longest_freeze_ns: self.longest_freeze_ns.load(Relaxed),
         }
     }
 }

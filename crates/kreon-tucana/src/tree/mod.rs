@@ -7,7 +7,7 @@
 //! - `known`: keys that are read ahead of a change
 //! - `touch`: the first change of a node in an epoch; `change`: changes of a leaf
 //! - `split`, `merge`: nodes that are full, or nearly empty
-//! - `writing`: a write and a lookup, from the key to the record; `scan`: pairs in order
+//! - `writing`: a write and a lookup, from the key to the record; `scan`: pairs in order; `snapshot`: a state
 //! - `publish`: frozen nodes become pages; `verify`: whether a state is whole
 //! - `tree`: the face of it all
 
@@ -24,6 +24,7 @@ mod parts;
 mod publish;
 mod reach;
 mod scan;
+mod snapshot;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,8 @@ mod writing;
 
 pub use counters::TreeStats;
 pub use scan::{Direction, Scan, ScanRange};
-pub(crate) use tree::Held;
-pub use tree::{KEY_BYTES_MAX, Publication, Snapshot, Tree, TreeHome, TreeRoot};
+pub(crate) use snapshot::Held;
+pub use snapshot::{KEY_BYTES_MAX, Snapshot};
+pub use tree::{Publication, Tree, TreeHome, TreeRoot};
 pub use verify::Verified;
 pub(crate) use writing::Written;

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{Ordering::Acquire, fence};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, RegionId, Result, SegmentId};
@@ -17,14 +18,11 @@ use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Published};
 use super::publish;
 use super::scan::{Direction, Scan, ScanRange, View};
-use super::verify::{Verified, verify};
-use super::writing::{self, Applied, Written, find};
+use super::snapshot::{Held, Snapshot, check_key, value_of};
+use super::writing::{self, Applied, Written};
 use crate::format::{Location, NodeHeader, NodePointer, NodeSeal};
 use crate::log::{Placed, Record, RecordLog};
 use crate::page_supply::PageSupply;
-
-/// Longest key, in bytes: three of them as pivots have room in an index node.
-pub const KEY_BYTES_MAX: usize = 1024;
 
 /// What a tree stands on.
 pub struct TreeHome<L> {
@@ -90,17 +88,6 @@ struct Past {
     committed: Epoch,
 }
 
-/// The state of a tree at one moment. While it lives, no page of that state is used for something else.
-pub struct Snapshot<'a, L> {
-    parts: &'a Parts<L>,
-    generation: Arc<Generation>,
-}
-
-/// Something that reads the tree. While it lives, nothing that was reached when it began is used for something else.
-pub(crate) struct Held {
-    _generation: Arc<Generation>,
-}
-
 impl<L: RecordLog> Tree<L> {
     /// A tree without keys, which changes in `epoch` first.
     ///
@@ -162,7 +149,7 @@ impl<L: RecordLog> Tree<L> {
     /// Gives a key a value. Returns whether it had one.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key of more than [`KEY_BYTES_MAX`] bytes, or a record that is too long for the log.
+    /// `InvalidArgument` for a key of more than [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX) bytes, or a record that is too long for the log.
     /// `OutOfSpace` if the log, the pages or the frames for changed nodes are used up: nothing has changed, and the next
     /// [`publish_frozen`](Self::publish_frozen) makes frames free. `Poisoned` after nodes could not be published.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
@@ -288,11 +275,14 @@ impl<L: RecordLog> Tree<L> {
     /// The same; `note` is called while no writer is at work.
     pub(crate) fn freeze_with<T>(&self, note: impl FnOnce() -> T) -> (Snapshot<'_, L>, T) {
         let mut past = self.past.lock();
-        let _closed = self.gate.close();
+        let begun = Instant::now();
+        let closed = self.gate.close();
         let noted = note();
         let generation = self.current.load_full();
         let next = Generation::new(generation.epoch.next(), generation.end());
         self.current.store(Arc::new(next));
+        drop(closed);
+        self.parts.counters.add_freeze(begun.elapsed());
         past.frozen.push_back(Arc::clone(&generation));
         let snapshot = Snapshot {
             parts: &self.parts,
@@ -416,38 +406,6 @@ impl<L: RecordLog> Tree<L> {
     }
 }
 
-impl<'a, L: RecordLog> Snapshot<'a, L> {
-    /// The epoch that ended with it.
-    pub fn epoch(&self) -> Epoch {
-        self.generation.epoch
-    }
-
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// Those of the device; `Corruption`.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        value_of(self.parts, &self.generation, key, <[u8]>::to_vec)
-    }
-
-    /// Reads every node of it and every record that it points at.
-    ///
-    /// # Errors
-    /// `Corruption` that names the page; those of the device.
-    pub fn verify(&self) -> Result<Verified> {
-        let mut found = Verified::default();
-        let (root, fences) = (self.generation.end(), Fences::default());
-        verify(self.parts, &root, &fences, &mut found)?;
-        Ok(found)
-    }
-
-    /// The pairs of a range.
-    pub fn scan(&self, range: ScanRange, direction: Direction) -> Scan<'a, L> {
-        let view = View::Frozen(Arc::clone(&self.generation));
-        Scan::new(self.parts, view, range, direction)
-    }
-}
-
 impl<L> Parts<L> {
     fn new(home: TreeHome<L>) -> Self {
         Self {
@@ -462,28 +420,4 @@ impl<L> Parts<L> {
             published: Published::default(),
         }
     }
-}
-
-fn value_of<L: RecordLog, R>(
-    parts: &Parts<L>,
-    generation: &Generation,
-    key: &[u8],
-    use_value: impl FnOnce(&[u8]) -> R,
-) -> Result<Option<R>> {
-    check_key(key)?;
-    let found = find(parts, generation, key, |record| record.value.map(use_value))?;
-    match found {
-        Some(None) => Err(Error::corruption("a leaf points at a deletion")),
-        found => Ok(found.flatten()),
-    }
-}
-
-fn check_key(key: &[u8]) -> Result<()> {
-    if key.len() <= KEY_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "a key has {} bytes, the most is {KEY_BYTES_MAX}",
-        key.len()
-    )))
 }
