@@ -32,7 +32,7 @@ pub trait Sink: Send {
     fn take_in(&mut self, header: &ExtentHeader, bytes: &[u8]) -> Result<()>;
 
     /// All were taken in.
-    fn end(&mut self);
+    fn end(&mut self) -> Result<()>;
 }
 
 impl Sink for Recovery {
@@ -40,8 +40,8 @@ impl Sink for Recovery {
         Self::take_in(self, header, bytes)
     }
 
-    fn end(&mut self) {
-        Self::end(self);
+    fn end(&mut self) -> Result<()> {
+        Self::end(self)
     }
 }
 
@@ -109,6 +109,11 @@ impl<S: Sink> Share<'_, S> {
             self.push(&mut *queue, &mut left, &mut spare, ended.len());
             let Some(one) = ended.pop() else {
                 if queue.in_flight() == 0 {
+                    // Otherwise a partition would lose what was found of it.
+                    assert!(
+                        missing.iter().all(|count| *count == 0),
+                        "extents were not read"
+                    );
                     return Ok(());
                 }
                 queue.wait(PATIENCE);
@@ -127,7 +132,7 @@ impl<S: Sink> Share<'_, S> {
                 spare.push(bytes);
                 *missing -= 1;
                 if *missing == 0 {
-                    sink.end();
+                    sink.end()?;
                 }
             }
         }

@@ -109,7 +109,10 @@ impl Recovery {
     }
 
     /// All extents were taken in: what they hold is sorted, and counted as what it is.
-    pub fn end(&mut self) {
+    ///
+    /// # Errors
+    /// `Corruption`: the items of a key do not come together.
+    pub fn end(&mut self) -> Result<()> {
         for (head, is_whole) in self.large.judged() {
             if is_whole {
                 self.slots.mark(head.at);
@@ -129,8 +132,9 @@ impl Recovery {
             ..
         } = self;
         let mut newest = Newest::new(*seal, index, slots, stale);
-        newest.take_in(&found);
+        newest.take_in(&found)?;
         self.heads = newest.heads;
+        Ok(())
     }
 
     /// The extents that were taken in.

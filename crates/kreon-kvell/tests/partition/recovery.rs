@@ -176,7 +176,7 @@ fn of_each_key_the_newest_counts_in_whatever_order_extents_come() {
             for (header, bytes) in &extents {
                 recovery.take_in(header, bytes).expect("sound extents");
             }
-            recovery.end();
+            recovery.end().unwrap();
             assert_eq!(recovery.torn().len(), 0);
             compare(&finished(recovery), &all);
             random.shuffle(&mut extents);

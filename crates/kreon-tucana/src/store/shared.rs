@@ -165,7 +165,10 @@ impl Shared {
     ) -> Result<bool> {
         let mut appended = None;
         let outcome = self.write_until_done(key, value, &mut appended);
-        let written = outcome.map_err(|error| self.leave_behind(appended, error))?;
+        if !matches!(outcome, Ok(Some(_))) {
+            self.leave_behind(appended)?;
+        }
+        let written = outcome?;
         self.write_full_segments()?;
         if durability == Durability::Sync {
             // Of a deletion that found nothing, what it saw becomes durable.
@@ -222,16 +225,16 @@ impl Shared {
         }
     }
 
-    /// A write has failed for good. A record of it that was appended is in no tree, and a replay must not find it: a commit leaves
-    /// it behind. Without one the store is poisoned, so that nobody makes the record durable. Returns why the write failed.
-    fn leave_behind(&self, appended: Option<Lsn>, error: Error) -> Error {
-        let Some(lsn) = appended.filter(|lsn| *lsn >= self.commits.marker()) else {
-            return error;
-        };
-        tracing::debug!(%lsn, %error, "a refused write is left behind");
-        match self.home.poison.note(self.commit()) {
-            Ok(()) => error,
-            Err(why) => why,
+    /// A write was refused, or a deletion found nothing at its last attempt. A record of it that was appended is in no tree, and a
+    /// replay must not find it: a commit leaves it behind. Without one the store is poisoned, so that nobody makes the record
+    /// durable.
+    ///
+    /// # Errors
+    /// Those of the commit.
+    fn leave_behind(&self, appended: Option<Lsn>) -> Result<()> {
+        match appended {
+            Some(lsn) if lsn >= self.commits.marker() => self.home.poison.note(self.commit()),
+            _ => Ok(()),
         }
     }
 

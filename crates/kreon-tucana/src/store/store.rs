@@ -1,5 +1,6 @@
 //! A store: what a user sees.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kreon_base::{Error, PageNo, Result, SEGMENT_BYTES, SegmentId};
@@ -128,7 +129,7 @@ impl Store {
 
     /// Commits, and reads all of what is durable then: every node, every record that a leaf points at, whether exactly the
     /// pages of nodes and catalogue are recorded as in use, and whether the live bytes of each segment of the log are those of
-    /// its records. Writers go on meanwhile; commits wait.
+    /// its records. Commits wait meanwhile, and so do writers as soon as they need one.
     ///
     /// # Errors
     /// `Corruption` that names the page; those of a commit.
@@ -155,7 +156,7 @@ impl Store {
     fn verify_live_bytes(&self, found: &Verified) -> Result<()> {
         let allocator = self.shared.home.allocator.lock();
         let logs = [LOG, MOVED].map(|log| allocator.log_segments(log));
-        let segments: Vec<SegmentId> = logs.iter().flatten().map(|(id, _)| *id).collect();
+        let segments: BTreeSet<SegmentId> = logs.iter().flatten().map(|(id, _)| *id).collect();
         if let Some(unknown) = found.live_bytes.keys().find(|id| !segments.contains(id)) {
             return Err(Error::corruption(format!(
                 "leaves point into {unknown}, which is not of the log"

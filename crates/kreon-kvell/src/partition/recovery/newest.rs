@@ -1,5 +1,7 @@
 //! What counts of each key: the newest item, or the newest tombstone as long as older items are on the device.
 
+use kreon_base::{Error, Result};
+
 use super::found::{Found, FoundItems, Kind};
 use crate::format::{ItemSeal, Timestamp, key_hash};
 use crate::index::{IndexBuilder, Location};
@@ -38,7 +40,10 @@ impl<'a> Newest<'a> {
     }
 
     /// Takes in everything, sorted.
-    pub fn take_in(&mut self, found: &FoundItems) {
+    ///
+    /// # Errors
+    /// `Corruption`: a key that comes out of order, or twice, would have no item.
+    pub fn take_in(&mut self, found: &FoundItems) -> Result<()> {
         for alike in found.look_alikes() {
             self.alive.clear();
             for of_key in found.by_key(alike) {
@@ -50,11 +55,15 @@ impl<'a> Newest<'a> {
                 continue;
             };
             for &at in &self.alive {
-                let is_next = self.index.push(found.key(first), first.is_whole, at);
-                debug_assert!(is_next);
+                if !self.index.push(found.key(first), first.is_whole, at) {
+                    return Err(Error::corruption(format!(
+                        "the item at {at:?} does not belong behind those before it"
+                    )));
+                }
             }
         }
         self.outdate();
+        Ok(())
     }
 
     /// Takes in the entries of one key, the newest first. The place of its item, if it has one.

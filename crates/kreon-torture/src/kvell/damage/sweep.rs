@@ -64,7 +64,13 @@ fn sweep(name: &str, extent: Extent) -> Result<Counts, String> {
             .collect();
         let mut counts = Counts::default();
         for thread in threads {
-            counts.add(thread.join().map_err(|_| "a thread panicked")??);
+            match thread
+                .join()
+                .unwrap_or_else(|_| Err("a thread panicked".into()))
+            {
+                Ok(of_thread) => counts.add(of_thread),
+                Err(what) => counts.fail(what),
+            }
         }
         Ok(counts)
     })
