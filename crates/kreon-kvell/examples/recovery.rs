@@ -33,7 +33,9 @@ impl Sink for Nothing {
         Ok(())
     }
 
-    fn end(&mut self) {}
+    fn end(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 fn main() -> Result<()> {
