@@ -4,7 +4,8 @@
 //! - `log_record`: records as fragments; `log_opening`: how segments become the log's
 //! - `log_buffer`: a segment of the log in memory; `segment_table`: all segments; `log_mark`: a position of the log;
 //!   `volume_log`: the log
-//! - `group_flush`: flushes of the log that writers share; `replay`: the log behind the last commit
+//! - `group_flush`: flushes of the log that writers share; `replay`: the log behind the last commit, `redo`: its records
+//!   are applied again
 //! - `volume_pages`: pages for nodes
 //! - `superblocks`: the four slots; `catalogue`: what a superblock leads to
 //! - `durable`: what is durable; `commits`: how a state becomes durable
@@ -26,6 +27,7 @@ mod log_opening;
 mod log_record;
 mod opening;
 mod options;
+mod redo;
 mod replay;
 mod segment_table;
 mod shared;

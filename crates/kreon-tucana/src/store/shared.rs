@@ -16,10 +16,10 @@ use super::collect::{Collector, Garbage, Round};
 use super::commits::{Commits, Kept, Parts};
 use super::group_flush::GroupFlush;
 use super::home::Home;
-use super::log_mark::{LogMark, REGION};
+use super::log_mark::REGION;
 use super::opening::Opened;
 use super::options::{Durability, Maintenance, Options, Recovery};
-use super::replay::OldLog;
+use super::redo::redo;
 use super::volume_log::VolumeLog;
 use super::volume_pages::VolumePages;
 use crate::log::Record;
@@ -102,42 +102,12 @@ impl Shared {
             progress: Mutex::new(()),
             progressed: Condvar::new(),
         };
-        if let Some((mark, durable)) = to_replay {
-            shared.replay(mark, durable)?;
+        if let Some(behind) = to_replay {
+            redo(&shared.commits, shared.parts(), behind)?;
         }
         // From here on a replay begins in the log of this opening.
         shared.commit()?;
         Ok(shared)
-    }
-
-    fn replay(&self, mark: LogMark, durable: Lsn) -> Result<()> {
-        let moved_from = self.log.mark().moved_from;
-        let device = (self.home.device.as_ref(), self.home.store);
-        let mut log = OldLog::find(device, &mark, durable)?;
-        let (mut records, mut committed) = (0_u64, mark.marker);
-        let end = log.replay(|open, placed, record| {
-            records += 1;
-            loop {
-                let error = match self.tree.replay(record, placed) {
-                    Err(error) if error.kind() == ErrorKind::OutOfSpace => error,
-                    outcome => return outcome,
-                };
-                // As for a writer: a commit publishes nodes, and gives the pages back that were replaced.
-                if committed == placed.lsn && !self.tree.wants_freeze() {
-                    return Err(error);
-                }
-                let here = LogMark {
-                    marker: placed.lsn,
-                    open,
-                    moved_from,
-                    ..mark
-                };
-                self.commits.commit_at(self.parts(), here)?;
-                committed = placed.lsn;
-            }
-        })?;
-        tracing::debug!(records, end = end.0, "log replayed");
-        Ok(())
     }
 
     fn parts(&self) -> Parts<'_> {
