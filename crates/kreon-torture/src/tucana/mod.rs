@@ -13,12 +13,13 @@
 //!
 //! - [`mod@faults`]: every single failure of the device
 //! - [`mod@damage`]: changes of every sector
-//! - [`mod@history`]: concurrent clients, and whether what they saw can be explained; `neighbours`: writers beside them;
+//! - [`mod@history`]: whether what concurrent `clients` saw can be explained; `neighbours`: writers beside them;
 //!   `log_order`: whether the log tells the same
 //! - [`mod@crash`]: processes that are killed
 //! - [`arguments`]: the command
 
 pub mod arguments;
+mod clients;
 mod compare;
 mod course;
 pub mod crash;
