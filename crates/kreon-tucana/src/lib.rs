@@ -27,8 +27,7 @@
 //! records of more than 2 MiB. A writer whose nodes or keys are not in memory reads them inside the gate, so a commit that
 //! begins meanwhile, and with it the other writers, waits for the read.
 //! A small volume that is full of records of a few bytes, whose nodes take as much space as the log, may refuse deletions, too; and where
-//! deletions have taken the last free segments before a crash, it cannot be opened until it may become longer: an opening
-//! wants two.
+//! deletions have taken the last free segments before a crash, it cannot be opened: an opening wants two.
 
 #![forbid(unsafe_code)]
 
