@@ -95,7 +95,7 @@ impl<S: Sink> Share<'_, S> {
     fn read(mut self, device: &Arc<dyn Device>) -> Result<()> {
         // Stable: they stay in the order of the device.
         self.extents.sort_by_key(|it| it.0);
-        let mut missing = vec![0; self.sinks.len()];
+        let mut missing = vec![0_usize; self.sinks.len()];
         for (sink, _) in &self.extents {
             if let Some(count) = missing.get_mut(*sink) {
                 *count += 1;
@@ -109,12 +109,11 @@ impl<S: Sink> Share<'_, S> {
             self.push(&mut *queue, &mut left, &mut spare, ended.len());
             let Some(one) = ended.pop() else {
                 if queue.in_flight() == 0 {
-                    // Otherwise a partition would lose what was found of it.
-                    assert!(
-                        missing.iter().all(|count| *count == 0),
-                        "extents were not read"
-                    );
-                    return Ok(());
+                    return match missing.iter().sum::<usize>() {
+                        0 => Ok(()),
+                        // What was found of their partitions was not taken in: nothing may be opened.
+                        left => Err(Error::corruption(format!("{left} extents were not read"))),
+                    };
                 }
                 queue.wait(PATIENCE);
                 queue.reap(&mut ended);
