@@ -1,15 +1,16 @@
 //! What a store of the engine KVell holds and takes.
 
 use indicatif::{BinaryBytes, HumanCount};
-use kreon_base::metrics::{Number, push_metric};
 use kvell::Stats;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use super::figures::{self, Figure};
 
 /// Bytes of an extent.
 const EXTENT_BYTES: u64 = 1 << 20;
 
 /// Each figure with its name and what it tells.
-fn figures(stats: &Stats) -> [(&'static str, &'static str, u64); 7] {
+fn figures(stats: &Stats) -> [Figure; 7] {
     [
         (
             "keys",
@@ -47,11 +48,7 @@ fn figures(stats: &Stats) -> [(&'static str, &'static str, u64); 7] {
 
 /// One object, without what is known of the place.
 pub fn json(stats: &Stats, regions: Vec<String>) -> Value {
-    let mut object = Map::new();
-    object.insert("engine".to_owned(), "kvell".into());
-    for (name, _, value) in figures(stats) {
-        object.insert(name.to_owned(), value.into());
-    }
+    let mut object = figures::object("kvell", &figures(stats));
     let extents = stats.extents + stats.free_extents;
     object.insert("volume_bytes".to_owned(), (extents * EXTENT_BYTES).into());
     object.insert("regions".to_owned(), regions.into());
@@ -60,16 +57,7 @@ pub fn json(stats: &Stats, regions: Vec<String>) -> Value {
 
 /// Metrics for Prometheus.
 pub fn prometheus(stats: &Stats) -> String {
-    let mut text = String::new();
-    for (name, help, value) in figures(stats) {
-        let name = format!("kvell_{name}");
-        push_metric(
-            &mut text,
-            (&name, help),
-            [(String::new(), Number::Whole(value))],
-        );
-    }
-    text
+    figures::metrics("kvell", &figures(stats))
 }
 
 /// A few lines of the object for a person.

@@ -1,5 +1,6 @@
 //! `kreon stats`: what the store holds and has done.
 
+mod figures;
 mod kvell;
 mod place;
 mod summary;

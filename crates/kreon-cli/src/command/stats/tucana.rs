@@ -1,12 +1,13 @@
 //! What a store of the engine Tucana takes, and what its tree did since the store was opened.
 
 use indicatif::{BinaryBytes, HumanCount};
-use kreon_base::metrics::{Number, push_metric};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tucana::Store;
 
+use super::figures::{self, Figure};
+
 /// Each figure with its name and what it tells.
-fn figures(store: &Store) -> [(&'static str, &'static str, u64); 8] {
+fn figures(store: &Store) -> [Figure; 8] {
     let stats = store.stats();
     [
         (
@@ -50,27 +51,14 @@ fn figures(store: &Store) -> [(&'static str, &'static str, u64); 8] {
 
 /// One object, without what is known of the place.
 pub fn json(store: &Store, regions: Vec<String>) -> Value {
-    let mut object = Map::new();
-    object.insert("engine".to_owned(), "tucana".into());
-    for (name, _, value) in figures(store) {
-        object.insert(name.to_owned(), value.into());
-    }
+    let mut object = figures::object("tucana", &figures(store));
     object.insert("regions".to_owned(), regions.into());
     Value::Object(object)
 }
 
 /// Metrics for Prometheus.
 pub fn prometheus(store: &Store) -> String {
-    let mut text = String::new();
-    for (name, help, value) in figures(store) {
-        let name = format!("tucana_{name}");
-        push_metric(
-            &mut text,
-            (&name, help),
-            [(String::new(), Number::Whole(value))],
-        );
-    }
-    text
+    figures::metrics("tucana", &figures(store))
 }
 
 /// A few lines of the object for a person.
