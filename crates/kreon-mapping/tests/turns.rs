@@ -32,6 +32,15 @@ fn resident_of(mapping: &Mapping, priority: u8) -> u64 {
     found.map_or(0, |(_, pages)| pages)
 }
 
+/// Waits for what other threads do.
+fn wait_until(is_done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_done() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "nothing goes on");
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn pages_of_the_last_priority_go_first_also_from_the_shards_of_other_threads() {
     let device = device();
@@ -70,22 +79,15 @@ fn pages_of_the_last_priority_go_first_also_from_the_shards_of_other_threads() {
 fn a_thread_over_the_limit_of_dirty_pages_writes_beside_another() {
     let device = device();
     let mapping = mapping_with_frames(&device, 64);
-    let gate = device.write_gate.lock();
     thread::scope(|scope| {
+        let gate = device.write_gate.lock();
         for thread in 0..2 {
             let mapping = &mapping;
             scope.spawn(move || {
                 (0..60).for_each(|i| fresh(mapping, thread * STRIPE + i, 1).unwrap());
             });
         }
-        let begun = Instant::now();
-        while device.write_calls.load(SeqCst) < 2 {
-            assert!(
-                begun.elapsed() < Duration::from_secs(20),
-                "one waits for the other"
-            );
-            thread::yield_now();
-        }
+        wait_until(|| device.write_calls.load(SeqCst) == 2);
         drop(gate);
     });
     mapping.sync().unwrap();
@@ -100,14 +102,13 @@ fn a_thread_over_the_limit_of_dirty_pages_writes_beside_another() {
 fn below_the_limit_one_thread_writes_and_the_others_go_on() {
     let device = device();
     let mapping = mapping_with_frames(&device, 64);
-    let gate = device.write_gate.lock();
     thread::scope(|scope| {
+        let gate = device.write_gate.lock();
         let writes = scope.spawn(|| (0..33).for_each(|i| fresh(&mapping, i, 1).unwrap()));
-        while device.write_calls.load(SeqCst) == 0 {
-            thread::yield_now();
-        }
+        wait_until(|| device.write_calls.load(SeqCst) == 1);
         // 33 pages are dirty, 48 may be.
-        (100..110).for_each(|i| fresh(&mapping, i, 1).unwrap());
+        let goes_on = scope.spawn(|| (100..110).for_each(|i| fresh(&mapping, i, 1).unwrap()));
+        wait_until(|| goes_on.is_finished());
         assert!(!writes.is_finished());
         assert_eq!(device.write_calls.load(SeqCst), 1);
         drop(gate);
