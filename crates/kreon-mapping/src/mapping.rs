@@ -29,8 +29,7 @@ pub use open_frame::OpenFrame;
 /// else. The content of a resident page never changes: a page is made [fresh](Self::fresh), read until it is freed, and
 /// [discarded](Self::discard) before its number is used for something else, through the mapping or past it.
 ///
-/// All memory is reserved when the mapping is made. Locks are held for short work in memory only, never during a transfer,
-/// except the turn of the thread that writes back.
+/// All memory is reserved when the mapping is made. Locks are held for short work in memory only, never during a transfer.
 ///
 /// Dropping a mapping loses dirty pages: [`sync`](Self::sync) first.
 pub struct Mapping {

@@ -98,49 +98,6 @@ fn locks_are_as_many_as_the_mapping_has() {
 }
 
 #[test]
-fn a_hold_lasts_as_long_as_the_lock_is_held() {
-    let _alone = ALONE.lock();
-    let (device, mapping) = mapping(64, 0);
-    let start = (Instant::now(), clock_ticks());
-    let turn = || lock(&mapping, "turn of writeback");
-    let before = turn();
-    device.write_delay_us.store(20_000, SeqCst);
-    // Over half of the frames dirty: some of these calls write back, in the turn.
-    (0..40).for_each(|page| fresh(&mapping, page, 1).unwrap());
-    let after = turn();
-    let seconds = start.0.elapsed().as_secs_f64();
-    let ticks_per_second = (clock_ticks() - start.1) as f64 / seconds;
-    let (holds, ticks) = (
-        after.holds - before.holds,
-        after.held_ticks - before.held_ticks,
-    );
-    let held_seconds = ticks as f64 / ticks_per_second;
-    assert!(holds >= 1 && after.inner_holds > before.inner_holds);
-    assert!(
-        held_seconds > 0.018 * holds as f64 && held_seconds <= seconds,
-        "{holds} holds of {held_seconds} s within {seconds} s"
-    );
-}
-
-#[test]
-fn a_lock_that_is_found_held_is_counted() {
-    let _alone = ALONE.lock();
-    let (device, mapping) = mapping(64, 0);
-    let before = lock(&mapping, "turn of writeback").waits;
-    device.write_delay_us.store(50_000, SeqCst);
-    // Three quarters of the frames dirty: all threads wait for the turn.
-    std::thread::scope(|scope| {
-        for thread in 0..4_u64 {
-            let mapping = &mapping;
-            scope.spawn(move || {
-                (0..40).for_each(|n| fresh(mapping, thread * 40 + n, 1).unwrap());
-            });
-        }
-    });
-    assert!(lock(&mapping, "turn of writeback").waits > before);
-}
-
-#[test]
 fn a_wait_for_a_load_of_another_is_no_hold() {
     let _alone = ALONE.lock();
     let (device, mapping) = mapping(64, 0);

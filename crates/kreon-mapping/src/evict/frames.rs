@@ -1,8 +1,8 @@
 //! The supply of frames.
 //!
-//! A thread that evicts holds the lock of the hunt's turn, so that one thread evicts at a time. Order of locks: the turn
-//! or the table hand, then one shard, then a list of the pool. The locks of the record cache are held with none of
-//! the table's. No lock is held during a transfer, except by the writer for its own turn.
+//! A thread that evicts holds a turn, of which there are a few. Order of locks: a turn or the table hand, then one shard,
+//! then a list of the pool. The locks of the record cache are held with none of the table's. No lock is held during a
+//! transfer.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use kreon_device::Device;
 use super::hunt::Hunt;
 use super::open::OpenShare;
 use super::table_room::{self, StripeHand};
+use super::turns::Turns;
 use crate::counters::{ClassCounters, Counter};
 use crate::modes::EVICT_BATCH_MAX;
 use crate::options::MappingOptions;
 use crate::record_cache::{Generation, RecordCache};
-use crate::shared::{EvictMutex, RoomMutex};
+use crate::shared::RoomMutex;
 use crate::table::{PRIORITIES, PageTable, TableShape};
 use crate::well::FreeFrame;
 use crate::writeback::Writer;
@@ -48,8 +49,8 @@ pub(crate) struct Frames {
     table: PageTable,
     writer: Writer,
     records: Option<RecordCache>,
-    /// Whose turn it is to evict, and the shard where it goes on.
-    turn: EvictMutex<usize>,
+    /// Who evicts where.
+    turns: Turns,
     /// Where the search for room in the page array goes on. One thread searches at a time.
     stripe_hand: RoomMutex<StripeHand>,
     /// Pages that are evicted at once.
@@ -71,7 +72,7 @@ impl Frames {
             table: PageTable::new(shape, options)?,
             writer: Writer::new(device, shape.frames, share_percent, &options.modes),
             records: RecordCache::new(record_table_bytes),
-            turn: EvictMutex::default(),
+            turns: Turns::new(shape.shards, shape.frames),
             stripe_hand: RoomMutex::default(),
             batch: (shape.frames / 8).min(options.modes.evict_batch_max()),
             open: OpenShare::new(shape.frames),
@@ -91,6 +92,12 @@ impl Frames {
     /// Single records, if they are kept.
     pub(crate) fn records(&self) -> Option<&RecordCache> {
         self.records.as_ref()
+    }
+
+    /// How many threads can evict at once.
+    #[cfg(feature = "lock-times")]
+    pub(crate) fn turns(&self) -> usize {
+        self.turns.len()
     }
 
     /// How many frames callers fill in place, and may.
@@ -144,7 +151,7 @@ impl Frames {
     /// Evicts a batch of pages, `wanted` at least if they can be had. Returns how many frames became free, and the
     /// stripes, sorted, of dirty pages that must be written first.
     fn evict(&self, wanted: usize) -> (usize, Vec<u64>) {
-        let mut turn = self.turn.lock();
+        let mut turn = self.turns.take();
         let free = self.table.pool().len();
         if free >= wanted {
             // Another thread evicted while this one waited for its turn.

@@ -5,13 +5,14 @@
 
 use kreon_base::Priority;
 
+use super::turns::{Reach, Turn};
 use crate::counters::ClassCounters;
 use crate::record_cache::RecordCache;
 use crate::table::{Locked, PRIORITIES, PageTable, Removal, stripe_of};
 use crate::well::{PageState, RetiredFrame};
 
-/// Frames that are taken from a shard's queue before the next shard follows.
-const TAKES_PER_TURN: usize = 8;
+/// Frames of a shard's queue that are looked at before the next shard follows.
+const VISITS_OF_SHARD: usize = 8;
 
 /// Second chances for each frame wanted. After them even pages that were read are evicted: a hunt through a pool whose
 /// every page was read must not visit them all.
@@ -59,8 +60,8 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    /// Evicts up to the wanted number. `turn` is the shard where the last hunt ended.
-    pub(super) fn run(&mut self, turn: &mut usize) {
+    /// Evicts up to the wanted number.
+    pub(super) fn run(&mut self, turn: &mut Turn<'_>) {
         self.hunt_all(turn, true);
         if self.caught.is_empty() && self.dirty.is_empty() && self.freed_of_records == 0 {
             self.hunt_all(turn, false);
@@ -81,7 +82,7 @@ impl<'a> Hunt<'a> {
 
     /// Hunts through the priorities. `spare` leaves the younger half of each priority alone: otherwise a page of the
     /// priority that goes first would be evicted before its reader uses it.
-    fn hunt_all(&mut self, turn: &mut usize, spare: bool) {
+    fn hunt_all(&mut self, turn: &mut Turn<'_>, spare: bool) {
         for number in (0..PRIORITIES).rev() {
             let priority = Priority(number as u8);
             let count = self.table.counts().resident_of(priority);
@@ -98,36 +99,52 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    /// Hunts through one priority, a few frames of each shard by turns: at most `takes` frames caught and `visits`
+    /// Hunts through one priority, the shards of the turn's group first: at most `takes` frames caught and `visits`
     /// looked at.
     fn hunt_priority(
         &mut self,
-        turn: &mut usize,
+        turn: &mut Turn<'_>,
         priority: Priority,
         mut takes: usize,
         mut visits: usize,
     ) {
-        let mut idle_turns = 0;
-        while idle_turns < self.table.shards() && visits > 0 {
-            *turn = turn.wrapping_add(1);
-            idle_turns += 1;
-            let mut locked = self.table.lock_shard(*turn);
-            for _ in 0..TAKES_PER_TURN {
-                if takes == 0 || visits == 0 || self.is_over() {
-                    return;
-                }
-                let Some(frame) = locked.book().oldest(priority) else {
-                    break;
-                };
-                idle_turns = 0;
-                visits -= 1;
-                takes -= usize::from(self.visit(&mut locked, priority, frame));
+        let before = self.caught.len();
+        for reach in [Reach::Group, Reach::All] {
+            let mut idle = 0;
+            while idle < turn.shards(reach) && takes > 0 && visits > 0 && !self.is_over() {
+                let shard = turn.next(reach);
+                let (caught, seen) = self.hunt_shard(shard, priority, takes, visits);
+                takes -= caught;
+                visits -= seen;
+                idle = if seen > 0 { 0 } else { idle + 1 };
             }
         }
+        let caught = self.caught.len() - before;
+        self.evicted.add(priority, caught as u64);
+    }
+
+    /// Hunts through a few frames of a priority in a shard. Returns how many it caught, and how many it looked at.
+    fn hunt_shard(
+        &mut self,
+        shard: usize,
+        priority: Priority,
+        takes: usize,
+        visits: usize,
+    ) -> (usize, usize) {
+        let mut locked = self.table.lock_shard(shard);
+        let (mut caught, mut seen) = (0, 0);
+        while seen < visits.min(VISITS_OF_SHARD) && caught < takes && !self.is_over() {
+            let Some(frame) = locked.book().oldest(priority) else {
+                break;
+            };
+            seen += 1;
+            caught += usize::from(self.visit(&mut locked, frame));
+        }
+        (caught, seen)
     }
 
     /// Evicts the page in `frame`, or moves it to the end of its queue. True if it was evicted.
-    fn visit(&mut self, locked: &mut Locked<'_>, priority: Priority, frame: u32) -> bool {
+    fn visit(&mut self, locked: &mut Locked<'_>, frame: u32) -> bool {
         let page = self.table.page_in(frame);
         let PageState::Resident {
             referenced,
@@ -153,7 +170,6 @@ impl<'a> Hunt<'a> {
         }
         match locked.remove(page) {
             Removal::Retired(retired) => {
-                self.evicted.add(priority, 1);
                 self.caught.push(retired);
                 true
             }

@@ -10,7 +10,8 @@ impl Mapping {
         let reader = self.reader();
         let table = reader.table();
         let records = reader.frames.records().map_or(0, RecordCache::shards);
-        shared::lock_times([table.shards(), table.pool().lists(), 1, 1, 1, 1, records])
+        let (shards, lists) = (table.shards(), table.pool().lists());
+        shared::lock_times([shards, lists, 1, reader.frames.turns(), 1, 1, records])
     }
 
     /// How often counts that all threads share were written in the whole process.

@@ -16,6 +16,8 @@ pub(crate) type ListMutex<T> = Mutex<T>;
 pub(crate) type LimboMutex<T> = Mutex<T>;
 /// Whose turn it is to evict.
 pub(crate) type EvictMutex<T> = Mutex<T>;
+/// Holds an [`EvictMutex`].
+pub(crate) type EvictGuard<'a, T> = MutexGuard<'a, T>;
 /// Whose turn it is to look for room in the page array.
 pub(crate) type RoomMutex<T> = Mutex<T>;
 /// Whose turn it is to write back because too many pages are dirty.

@@ -31,6 +31,8 @@ locks! {
 
 /// Holds a [`ShardMutex`].
 pub(crate) type ShardGuard<'a, T> = TimedGuard<'a, T, 0>;
+/// Holds an [`EvictMutex`].
+pub(crate) type EvictGuard<'a, T> = TimedGuard<'a, T, 3>;
 
 /// A mutex whose holds are timed under the number `LOCK`.
 #[derive(Default)]
@@ -141,4 +143,44 @@ counts! {
     StatisticCount(AtomicU64, u64) = 3;
     /// A generation of records.
     GenerationCount(AtomicU32, u32) = 4;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::super::times::{LockTimes, clock_ticks, lock_times};
+    use super::*;
+
+    /// What is told of the turn of writeback, which nothing else in the tests of this crate holds for long.
+    fn told() -> LockTimes {
+        let mut all = lock_times([1; 7]);
+        all.nth(5).expect("such a lock")
+    }
+
+    #[test]
+    fn a_hold_lasts_as_long_as_the_lock_is_held_and_who_finds_it_held_is_counted() {
+        let lock = WriterMutex::new(());
+        let (before, start) = (told(), (Instant::now(), clock_ticks()));
+        thread::scope(|scope| {
+            let held = lock.lock();
+            let inner = ListMutex::new(());
+            drop(inner.lock());
+            let waits = scope.spawn(|| drop(lock.lock()));
+            while told().waits == before.waits {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(30));
+            drop(held);
+            waits.join().expect("the thread that waited");
+        });
+        let after = told();
+        let seconds = start.0.elapsed().as_secs_f64();
+        let ticks_per_second = (clock_ticks() - start.1) as f64 / seconds;
+        let held_seconds = (after.held_ticks - before.held_ticks) as f64 / ticks_per_second;
+        assert!((0.030..=seconds).contains(&held_seconds), "{held_seconds}");
+        assert!(after.holds >= before.holds + 2);
+        assert!(after.inner_holds > before.inner_holds);
+    }
 }

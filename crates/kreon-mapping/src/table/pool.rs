@@ -64,6 +64,9 @@ impl FramePool {
             }
             let mut list = self.list(own + i).lock();
             let count = list.len().min(goal - taken.len());
+            if count == 0 {
+                continue;
+            }
             let rest = list.len() - count;
             taken.extend(list.drain(rest..));
             self.free.fetch_sub(count, Relaxed);
@@ -72,27 +75,28 @@ impl FramePool {
 
     /// Gives a frame back, to this thread's own list if that has room.
     pub(crate) fn put(&self, frame: FreeFrame) {
+        self.put_all([frame]);
+    }
+
+    /// Makes frames available again: to this thread's own list as many as that has room for.
+    pub(crate) fn put_all(&self, frames: impl IntoIterator<Item = FreeFrame>) {
+        let mut frames = frames.into_iter().peekable();
         let own = thread_number();
         let mut i = own;
-        loop {
+        while frames.peek().is_some() {
             let mut list = self.list(i).lock();
             debug_assert!(
                 i < own + 2 * self.lists.len(),
                 "a frame more than there are"
             );
-            // Some list has room, because this frame is in none.
-            if list.len() < self.list_max {
-                list.push(frame);
-                self.free.fetch_add(1, Relaxed);
-                return;
+            // Some list has room, because these frames are in none.
+            let (before, room) = (list.len(), self.list_max - list.len());
+            if room > 0 {
+                list.extend(frames.by_ref().take(room));
+                self.free.fetch_add(list.len() - before, Relaxed);
             }
             i += 1;
         }
-    }
-
-    /// Makes frames available again.
-    pub(crate) fn put_all(&self, frames: impl IntoIterator<Item = FreeFrame>) {
-        frames.into_iter().for_each(|frame| self.put(frame));
     }
 
     fn list(&self, i: usize) -> &ListMutex<Vec<FreeFrame>> {

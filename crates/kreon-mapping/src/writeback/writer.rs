@@ -4,6 +4,7 @@
 //! clean page may be part of a durable state, which must never be written again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 use kreon_device::{AlignedBuf, Device};
@@ -37,11 +38,13 @@ pub(crate) struct Writer {
     modes: MappingModes,
     /// With more dirty pages, one thread that makes pages fresh writes a batch, while the others go on.
     dirty_start: usize,
-    /// With more, all of them wait for that.
+    /// With more, each of them writes a batch before it goes on.
     dirty_stop: usize,
     /// Most pages in a batch: an eighth of the frames, at most 8 MiB.
     batch_pages: usize,
-    /// The stripe where the next batch starts. Locked by the thread that writes it.
+    /// Whether a thread writes a batch while there are fewer dirty pages than `dirty_stop`.
+    is_ahead: AtomicBool,
+    /// The stripe where the next batch starts. Locked while a batch is chosen, so that no two threads choose the same.
     position: WriterMutex<u64>,
     counters: WriteCounters,
 }
@@ -63,6 +66,7 @@ impl Writer {
             dirty_start,
             dirty_stop,
             batch_pages: (frames / 8).clamp(1, BATCH_PAGES_MAX),
+            is_ahead: AtomicBool::new(false),
             position: WriterMutex::new(0),
             counters: WriteCounters::default(),
         }
@@ -125,31 +129,51 @@ impl Writer {
     /// # Errors
     /// The first of the device. What was not written stays dirty.
     pub(crate) fn write_excess(&self, table: &PageTable) -> Result<()> {
-        if table.counts().dirty() <= self.dirty_start {
+        let dirty = table.counts().dirty();
+        if dirty <= self.dirty_start {
             return Ok(());
         }
-        let turn = match table.counts().dirty() > self.dirty_stop {
-            true => Some(self.position.lock()),
-            false => self.position.try_lock(),
-        };
-        let Some(mut position) = turn else {
-            return Ok(());
-        };
-        if table.counts().dirty() <= self.dirty_start {
+        if dirty > self.dirty_stop {
+            return self.write_next(table);
+        }
+        if self.is_ahead.swap(true, Relaxed) {
             return Ok(());
         }
+        let written = self.write_next(table);
+        self.is_ahead.store(false, Relaxed);
+        written
+    }
+
+    /// Writes the next batch in the order of the volume. If other threads are writing all that is dirty, waits for a page of
+    /// theirs.
+    fn write_next(&self, table: &PageTable) -> Result<()> {
+        let mut elsewhere = Vec::new();
+        let batch = self.choose(table, &mut elsewhere);
+        if self.write(batch)? > 0 {
+            return Ok(());
+        }
+        let last = elsewhere.last();
+        match last.and_then(|page| DirtyBatch::of_page(table, *page)) {
+            // It could not be written there.
+            Some(batch) => self.write(batch).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// The next batch, and pages beside it that other threads are writing.
+    fn choose<'a>(&self, table: &'a PageTable, elsewhere: &mut Vec<PageNo>) -> DirtyBatch<'a> {
+        let mut position = self.position.lock();
         let mut stripes = dirty_stripes(table, *position, STRIPES_AHEAD);
         if stripes.is_empty() {
             // Past the last dirty page: on from the start of the volume.
             stripes = dirty_stripes(table, 0, STRIPES_AHEAD);
         }
-        let (batch, done) =
-            DirtyBatch::of_stripes(table, &stripes, self.batch_pages, &mut Vec::new());
+        let (batch, done) = DirtyBatch::of_stripes(table, &stripes, self.batch_pages, elsewhere);
         *position = match stripes.get(done) {
             Some(&unfinished) => unfinished,
             None => stripes.last().map_or(0, |last| last + 1),
         };
-        self.write(batch).map(|_| ())
+        batch
     }
 
     /// Writes a page that has no frame.
