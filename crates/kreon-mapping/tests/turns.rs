@@ -7,7 +7,9 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Content, MemoryDevice, VOLUME_BYTES, any, fresh, mapping_with_frames, verify, version};
+use common::{
+    Content, MemoryDevice, VOLUME_BYTES, any, fresh, mapping_with_frames, verify, version,
+};
 use kreon_base::{PageNo, Priority};
 use kreon_mapping::{Mapping, PageRequest};
 

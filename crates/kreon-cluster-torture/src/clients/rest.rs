@@ -88,8 +88,8 @@ mod tests {
     use crate::clients::pretended::{Flaw, Pretended};
     use crate::clock::Clock;
 
-    /// Some stretches on a store with a flaw.
-    fn verdict(flaw: Flaw) -> Result<u64, String> {
+    /// At most so many stretches on a store with a flaw.
+    fn verdict(flaw: Flaw, stretches: u32) -> Result<u64, String> {
         let keys = Keys {
             ranges: 2,
             each: 10,
@@ -105,7 +105,7 @@ mod tests {
             limit: Duration::from_secs(1),
         };
         let mut dice = Dice::new(1);
-        for _ in 0..4 {
+        for _ in 0..stretches {
             let sleep = || std::thread::sleep(Duration::from_millis(150));
             let (mut log, ()) = work(crowd, &shared, &mut dice, &enter, sleep);
             assert!(!log.acks.is_empty());
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_store_that_keeps_its_promises_is_not_accused() {
-        assert!(verdict(Flaw::None).unwrap() > 100);
-        assert!(verdict(Flaw::LostReplies).unwrap() > 100);
+        assert!(verdict(Flaw::None, 4).unwrap() > 100);
+        assert!(verdict(Flaw::LostReplies, 4).unwrap() > 100);
     }
 
     #[test]
@@ -133,7 +133,8 @@ mod tests {
             Flaw::TornBatch,
             Flaw::Repeated,
         ] {
-            let verdict = verdict(flaw);
+            // A stale read shows when nobody else wrote in between: within the first stretch as a rule, not for certain.
+            let verdict = verdict(flaw, 40);
             assert!(verdict.is_err(), "{flaw:?}");
         }
     }
