@@ -18,7 +18,7 @@ use super::home::{Home, LOG, MOVED};
 use super::log_buffer::SEGMENT;
 use super::log_mark::LogMark;
 use super::log_record::record_of;
-use super::volume_log::VolumeLog;
+use super::volume_log::{LOG_PRIORITY, VolumeLog};
 use crate::format::Location;
 use crate::log::Record;
 use crate::tree::{Held, Tree};
@@ -33,6 +33,9 @@ const DEAD_BYTES: u64 = 4 * SEGMENT_BYTES;
 /// Live bytes that one round copies: this part of all, but at the least a few segments.
 const ROUND_SHARE: u64 = 16;
 const ROUND_BYTES_MIN: u64 = 4 * SEGMENT_BYTES;
+
+/// Bytes of a segment that are read alike: the most that the mapping copies from frames.
+const WINDOW_BYTES: usize = 64 << 10;
 
 /// A segment with more live bytes, in percent, is not worth its copies.
 const LIVE_PERCENT_MAX: u64 = 92;
@@ -157,9 +160,8 @@ fn collect(round: &Round<'_>, victim: &Victim) -> Result<u64> {
     let Some(_held) = (round.hold)(victim.segment, victim.sequence) else {
         return Ok(0);
     };
-    let mut bytes = AlignedBuf::new(SEGMENT as usize);
+    let bytes = bytes_of(round.home, victim.segment)?;
     let start = victim.segment.offset_bytes();
-    round.home.device.read_at(start, &mut bytes)?;
     let seal = FragmentSeal {
         store: round.home.store,
         sequence: victim.sequence,
@@ -182,6 +184,35 @@ fn collect(round: &Round<'_>, victim: &Victim) -> Result<u64> {
         within += extent as u32;
     }
     Ok(copied)
+}
+
+/// The bytes of a segment: from frames where all pages of a window are resident, the others from the device.
+fn bytes_of(home: &Home, segment: SegmentId) -> Result<AlignedBuf> {
+    let mut bytes = AlignedBuf::new(SEGMENT as usize);
+    let offset = |window: usize| segment.offset_bytes() + (window * WINDOW_BYTES) as u64;
+    let windows: Vec<_> = (0..SEGMENT as usize / WINDOW_BYTES)
+        .map(|window| {
+            (
+                window,
+                home.mapping.are_resident(offset(window), WINDOW_BYTES),
+            )
+        })
+        .collect();
+    let mut rest: &mut [u8] = &mut bytes;
+    for run in windows.chunk_by(|(_, before), (_, behind)| before == behind) {
+        let (part, behind) = rest.split_at_mut(run.len() * WINDOW_BYTES);
+        rest = behind;
+        match run {
+            [(first, false), ..] => home.device.read_at(offset(*first), part)?,
+            resident => {
+                for ((window, _), bytes) in resident.iter().zip(part.chunks_mut(WINDOW_BYTES)) {
+                    home.mapping
+                        .read_bytes(offset(*window), LOG_PRIORITY, bytes)?;
+                }
+            }
+        }
+    }
+    Ok(bytes)
 }
 
 /// Copies a record if a leaf points at it. Whether one did.

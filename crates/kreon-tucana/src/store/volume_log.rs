@@ -34,7 +34,7 @@ use crate::format::Location;
 use crate::log::{Placed, Record, RecordLog};
 
 /// Pages of the log are evicted before all others.
-const LOG_PRIORITY: Priority = Priority(u8::MAX);
+pub(super) const LOG_PRIORITY: Priority = Priority(u8::MAX);
 
 /// Each opening numbers its segments from its own number times two to this power on: as many segments are 512 GiB.
 const OPENING_BITS: u32 = 18;

@@ -1,5 +1,6 @@
 //! Space: what dead records take, and volumes without room.
 
+use kreon_device::Device;
 use kreon_sim::Keep;
 use tucana::{Direction, Durability, ErrorKind, Options, ScanRange, Store};
 
@@ -43,6 +44,29 @@ fn what_is_overwritten_ten_times_takes_little_more_than_once() {
     let store = open_with(&device, &eager()).unwrap();
     assert_eq!(store.verify().unwrap().keys, keys);
     assert_eq!(pairs(&store).unwrap().len() as u64, keys);
+}
+
+/// The log's pages are in frames since they were written.
+#[test]
+fn collection_reads_nothing_that_is_in_memory() {
+    let device = device();
+    let options = Options {
+        memory_bytes: 128 << 20,
+        ..eager()
+    };
+    let store = open_with(&device, &options).unwrap();
+    let (keys, mut random) = (4000_u64, Random(3));
+    for number in 0..keys {
+        store.put(&key(number), &[1; 1000]).unwrap();
+    }
+    let before = device.stats().reads.bytes;
+    for _ in 0..10 * keys {
+        let number = random.below(keys);
+        store.put(&key(number), &[2; 1000]).unwrap();
+    }
+    store.commit().unwrap();
+    assert!(store.used_bytes() < 10 * keys * 1000, "nothing was collected");
+    assert_eq!(device.stats().reads.bytes, before);
 }
 
 #[test]
