@@ -2,6 +2,7 @@
 
 mod large;
 mod recovery;
+mod recovery_in_passes;
 
 use std::sync::Arc;
 
