@@ -33,8 +33,8 @@ impl Sink for Nothing {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<()> {
-        Ok(())
+    fn end(&mut self) -> Result<bool> {
+        Ok(true)
     }
 }
 

@@ -49,6 +49,11 @@ impl IndexBuilder {
         self.index.key_bytes_max()
     }
 
+    /// Heap memory in bytes of the nodes that are complete.
+    pub fn memory_bytes(&self) -> usize {
+        self.index.memory_bytes()
+    }
+
     /// Adds an entry: the first N bytes of a key, whether these are all, the place of the item. `false`, and nothing is
     /// changed, if it has more bytes, or does not belong behind all others: a whole key comes once.
     pub fn push(&mut self, bytes: &[u8], is_whole: bool, at: Location) -> bool {

@@ -37,6 +37,20 @@ impl Index {
         self.insert_key(&key)
     }
 
+    /// Adds an entry: the first N bytes of a key, whether these are all, the place of the item. `false`, and nothing is
+    /// changed, if it has more bytes, or stands already: a whole key has one entry.
+    pub fn insert_entry(&mut self, bytes: &[u8], is_whole: bool, at: Location) -> bool {
+        let is_again = is_whole && self.find(bytes).next().is_some();
+        if is_again || bytes.len() > self.key_bytes_max() {
+            return false;
+        }
+        self.insert_key(&Key {
+            bytes,
+            truncated: !is_whole,
+            at: at.units(),
+        })
+    }
+
     fn insert_key(&mut self, key: &Key<'_>) -> bool {
         if self.levels == 0 {
             self.root = self.nodes.add(0);

@@ -4,6 +4,7 @@
 //! - `volume`: the superblock of a device, found or created
 //! - `image`: what a clean close writes for the next opening
 //! - `read`: all extents, read into the partitions that own them
+//! - `share`: what one thread reads of them
 //! - `in_order`: pieces of the device in their order, at depth
 //! - `threads`: work that is shared out
 
@@ -11,6 +12,7 @@ mod image;
 mod in_order;
 mod read;
 mod settings;
+mod share;
 mod threads;
 mod volume;
 
@@ -21,12 +23,14 @@ use kreon_device::{AlignedBuf, Device};
 
 pub use self::image::{ImageWriter, write_last};
 use self::image::{by_image, image_of};
-pub use self::read::{Sink, read_extents};
+pub use self::read::read_extents;
 pub use self::settings::Opening;
+pub use self::share::Sink;
+use self::share::at_once;
 pub use self::threads::shared_out;
 use self::volume::{bump, check_block, find_or_create};
 use crate::format::{Classes, ImagePlace, ItemSeal, Superblock, Timestamp};
-use crate::partition::{Partition, Recovery, Surroundings};
+use crate::partition::{Allowance, Partition, Recovery, Surroundings};
 use crate::space::{Extents, FlushClock, FoundExtents, Place, Superblocks};
 
 /// An open store without drivers.
@@ -99,11 +103,14 @@ fn find(
 ) -> Result<(Vec<Recovery>, FoundExtents)> {
     let (store, index_key_bytes) = (superblock.store, options.index_key_bytes);
     let seal = ItemSeal { store };
+    let at_once = at_once(options.threads, superblock.durable.len());
     let recoveries = || -> Vec<Recovery> {
-        let marks = superblock.durable.iter();
-        marks
-            .map(|&mark| Recovery::new(seal, Arc::clone(classes), index_key_bytes, mark))
-            .collect()
+        let allowance = Arc::new(Allowance::new(options.memory_bytes, at_once));
+        let new = |&mark| {
+            let (classes, allowance) = (Arc::clone(classes), Arc::clone(&allowance));
+            Recovery::new(seal, classes, index_key_bytes, mark, allowance)
+        };
+        superblock.durable.iter().map(new).collect()
     };
     if let Some(restored) = by_image(
         device,

@@ -39,6 +39,6 @@ pub use cells::{Cells, Transfer};
 pub use large::LargeValues;
 pub use machine::{FlushWish, Partition};
 pub use parts::Parts;
-pub use recovery::{Recovery, Surroundings};
+pub use recovery::{Allowance, Recovery, Surroundings};
 pub use request::{Durability, Origin, Reply, Request, Task, Ticket, Tied, TiedKey};
 pub use room::Room;

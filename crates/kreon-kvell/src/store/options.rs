@@ -16,7 +16,9 @@ const WORKERS_MAX_BY_DEFAULT: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Memory in bytes over indexes, caches and the state of slots; 256 MiB by default. An index takes about 40 bytes for
-    /// each key; without room for another one a put of a new key fails with `OutOfSpace`. What is left caches items.
+    /// each key; without room for another one a put of a new key fails with `OutOfSpace`. What is left caches items. An opening
+    /// after a crash needs about three times the index of a few partitions for a while. If it finds less it reads all items
+    /// several times, at most 14, and takes as many times as long.
     pub memory_bytes: usize,
     /// Partitions of a new store, 1 to 256; 8 by default. Each serves one request at a time, with many transfers in flight.
     /// An existing store keeps its number.

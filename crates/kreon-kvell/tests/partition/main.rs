@@ -2,6 +2,8 @@
 
 mod large;
 mod recovery;
+mod recovery_in_passes;
+mod recovery_of_torn;
 
 use std::sync::Arc;
 

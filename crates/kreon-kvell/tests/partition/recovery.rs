@@ -9,13 +9,13 @@ use kvell::format::{
     ImageRecord, ItemKind, ItemSeal, Timestamp, encode, encode_tombstone, item_bytes,
 };
 use kvell::index::Location;
-use kvell::partition::{Parts, Recovery, Surroundings};
+use kvell::partition::{Allowance, Parts, Recovery, Surroundings};
 use kvell::space::{ExtentSource, FlushClock};
 
 use crate::STORE;
 
-const SEAL: ItemSeal = ItemSeal { store: STORE };
-const INDEX_KEY_BYTES: usize = 32;
+pub const SEAL: ItemSeal = ItemSeal { store: STORE };
+pub const INDEX_KEY_BYTES: usize = 32;
 
 /// There are no further extents.
 struct Nothing;
@@ -31,10 +31,10 @@ impl ExtentSource for Nothing {
 }
 
 /// `SplitMix64`.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut value = self.0;
         value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -42,7 +42,7 @@ impl Random {
         ((value ^ value >> 31) % limit as u64) as usize
     }
 
-    fn shuffle<T>(&mut self, all: &mut [T]) {
+    pub fn shuffle<T>(&mut self, all: &mut [T]) {
         for at in (1..all.len()).rev() {
             all.swap(at, self.below(at + 1));
         }
@@ -60,15 +60,15 @@ fn key(number: usize) -> Vec<u8> {
 
 /// What stands in a slot.
 #[derive(Clone, Copy, Debug)]
-struct Written {
-    key: usize,
-    timestamp: Timestamp,
-    is_tombstone: bool,
-    at: Location,
+pub struct Written {
+    pub key: usize,
+    pub timestamp: Timestamp,
+    pub is_tombstone: bool,
+    pub at: Location,
 }
 
 /// Extents of several classes with items and tombstones of few keys, in slots and with ages that chance has made.
-fn written(random: &mut Random) -> (Vec<(ExtentHeader, Vec<u8>)>, Vec<Written>) {
+pub fn written(random: &mut Random) -> (Vec<(ExtentHeader, Vec<u8>)>, Vec<Written>) {
     let classes = Classes::new(512).expect("a valid unit");
     let mut ages: Vec<u64> = (1..2000).collect();
     random.shuffle(&mut ages);
@@ -116,12 +116,17 @@ fn written(random: &mut Random) -> (Vec<(ExtentHeader, Vec<u8>)>, Vec<Written>) 
     (extents, all)
 }
 
-fn recovery() -> Recovery {
-    let classes = Arc::new(Classes::new(512).expect("a valid unit"));
-    Recovery::new(SEAL, classes, INDEX_KEY_BYTES, Timestamp::default())
+pub fn recovery() -> Recovery {
+    limited(Allowance::new(64 << 20, 1))
 }
 
-fn finished(recovery: Recovery) -> Parts {
+pub fn limited(allowance: Allowance) -> Recovery {
+    let classes = Arc::new(Classes::new(512).expect("a valid unit"));
+    let (mark, allowance) = (Timestamp::default(), Arc::new(allowance));
+    Recovery::new(SEAL, classes, INDEX_KEY_BYTES, mark, allowance)
+}
+
+pub fn finished(recovery: Recovery) -> Parts {
     let around = Surroundings {
         partition: 0,
         source: Arc::new(Nothing),
@@ -132,7 +137,7 @@ fn finished(recovery: Recovery) -> Parts {
     recovery.finish(Timestamp(5000), around)
 }
 
-fn compare(parts: &Parts, all: &[Written]) {
+pub fn compare(parts: &Parts, all: &[Written]) {
     let mut by_key: BTreeMap<usize, Vec<Written>> = BTreeMap::new();
     all.iter()
         .for_each(|it| by_key.entry(it.key).or_default().push(*it));
@@ -176,7 +181,7 @@ fn of_each_key_the_newest_counts_in_whatever_order_extents_come() {
             for (header, bytes) in &extents {
                 recovery.take_in(header, bytes).expect("sound extents");
             }
-            recovery.end().unwrap();
+            assert!(recovery.end().expect("keys in order"), "one pass");
             assert_eq!(recovery.torn().len(), 0);
             compare(&finished(recovery), &all);
             random.shuffle(&mut extents);

@@ -1,12 +1,13 @@
 //! Items and tombstones as they were found, and their order by key.
 //!
-//! An entry takes 40 bytes, and what stands of the key in the index besides. They are sorted when all are there: a search for
+//! An entry takes 32 bytes, and what stands of the key in the index besides. They are sorted when all are there: a search for
 //! the key of each would cost more than all else that a recovery does.
 
 use std::cmp::Ordering;
-use std::mem;
 
-use crate::format::Timestamp;
+use kreon_base::{Error, ErrorKind, Result};
+
+use crate::format::{ItemSeal, Timestamp, key_hash};
 use crate::index::Location;
 
 /// Bytes of a key that are compared as a number.
@@ -17,6 +18,14 @@ const FEW: usize = 8;
 
 /// Bytes of a hash.
 const HASH_BYTES: usize = 16;
+
+/// Lists grow by a quarter, and by so many at least.
+const GROWTH_MIN: usize = 64;
+
+/// What an entry takes in the index beside its key: slot, place, and a share of what nodes leave empty.
+const INDEX_ENTRY_BYTES: usize = 14;
+
+const _: () = assert!(size_of::<Found>() == 32);
 
 /// What was found of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +41,10 @@ pub enum Kind {
 pub struct Found {
     /// Of the key, behind what all those have that it is sorted with.
     head: u64,
-    /// Its key in the bytes of all; in front of a longer one stands the hash.
-    start: usize,
     pub timestamp: Timestamp,
     pub at: Location,
+    /// Its key in the bytes of all; in front of a longer one stands the hash.
+    start: u32,
     len: u16,
     pub is_whole: bool,
     pub kind: Kind,
@@ -51,31 +60,75 @@ pub struct FoundItems {
 impl FoundItems {
     /// Adds what was found at `at`. `key` is what stands of the key in the index; if that is not all of it, `hash` tells it
     /// from others that look alike there.
+    ///
+    /// # Errors
+    /// `OutOfSpace`: 4 GiB of keys are there already.
     pub fn push(
         &mut self,
         (kind, at, timestamp): (Kind, Location, Timestamp),
         (key, is_whole): (&[u8], bool),
         hash: u128,
-    ) {
+    ) -> Result<()> {
+        make_room(&mut self.keys, HASH_BYTES + key.len());
         if !is_whole {
             self.keys.extend_from_slice(&hash.to_le_bytes());
         }
-        let start = self.keys.len();
+        let start = u32::try_from(self.keys.len()).map_err(|_| too_many())?;
         self.keys.extend_from_slice(key);
+        make_room(&mut self.all, 1);
         self.all.push(Found {
             head: 0,
-            start,
             timestamp,
             at,
+            start,
             len: key.len() as u16,
             is_whole,
             kind,
         });
+        Ok(())
     }
 
-    /// Takes everything out.
-    pub fn take(&mut self) -> Self {
-        mem::take(self)
+    /// Memory in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.all.capacity() * size_of::<Found>() + self.keys.capacity()
+    }
+
+    /// Memory in bytes that entries take until they are forgotten, about: lists may be a quarter longer than what is in
+    /// them, and the index that is built of the entries is there beside them.
+    pub fn cost_bytes(&self) -> usize {
+        let entries = self.all.len() * (size_of::<Found>() * 5 / 4 + INDEX_ENTRY_BYTES);
+        entries + self.keys.len() * 9 / 4
+    }
+
+    /// Whether not many more keys can come.
+    pub fn is_full(&self) -> bool {
+        self.keys.len() > u32::MAX as usize / 2
+    }
+
+    /// Forgets everything but for the memory.
+    pub fn clear(&mut self) {
+        self.all.clear();
+        self.keys.clear();
+    }
+
+    /// Forgets all entries but those of keys with a hash that is wanted. To be called before they are sorted.
+    pub fn retain(&mut self, seal: ItemSeal, is_wanted: impl Fn(u128) -> bool) {
+        let Self { all, keys } = self;
+        let mut end = 0;
+        all.retain_mut(|found| {
+            let hash = found.hash(keys);
+            if !is_wanted(hash.unwrap_or_else(|| key_hash(seal, found.key(keys)))) {
+                return false;
+            }
+            let hash_bytes = if found.is_whole { 0 } else { HASH_BYTES };
+            let (start, len) = (found.start as usize - hash_bytes, usize::from(found.len));
+            keys.copy_within(start..start + hash_bytes + len, end);
+            // Keys move to the front only, so this fits, too.
+            found.start = (end + hash_bytes) as u32;
+            end += hash_bytes + len;
+            true
+        });
+        keys.truncate(end);
     }
 
     /// Sorts by key: those that look alike in the index stand together, and among them those of one key, the newest first.
@@ -108,15 +161,29 @@ impl FoundItems {
 
 impl Found {
     fn key<'a>(&self, keys: &'a [u8]) -> &'a [u8] {
-        let end = self.start + usize::from(self.len);
-        keys.get(self.start..end).unwrap_or(&[])
+        let start = self.start as usize;
+        let end = start + usize::from(self.len);
+        keys.get(start..end).unwrap_or(&[])
     }
 
     fn hash(&self, keys: &[u8]) -> Option<u128> {
-        let start = self.start.checked_sub(HASH_BYTES)?;
+        let start = (self.start as usize).checked_sub(HASH_BYTES)?;
         let hash = keys.get(start..)?.first_chunk()?;
         (!self.is_whole).then(|| u128::from_le_bytes(*hash))
     }
+}
+
+/// Room for `more` in a list. Doubled, it could be half empty.
+fn make_room<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() < more {
+        list.reserve_exact(more.max(list.len() / 4).max(GROWTH_MIN));
+    }
+}
+
+#[cold]
+fn too_many() -> Error {
+    let why = "a recovery has no room for more than 4 GiB of keys of a partition that look alike";
+    Error::new(ErrorKind::OutOfSpace, why)
 }
 
 /// The order in the end.
@@ -177,6 +244,8 @@ fn common_bytes(a: &[u8], b: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use kreon_format::StoreId;
+
     use super::*;
 
     fn at(number: u64) -> Location {
@@ -198,7 +267,8 @@ mod tests {
             key.extend((0..below(24)).map(|_| [0, 0, 1, 255][below(4) as usize]));
             let kind = [Kind::Item, Kind::Large, Kind::Tombstone][below(3) as usize];
             let what = (kind, at(number), Timestamp(below(1000)));
-            found.push(what, (&key, below(4) > 0), u128::from(below(3)));
+            let pushed = found.push(what, (&key, below(4) > 0), u128::from(below(3)));
+            pushed.expect("few keys");
         }
         found
     }
@@ -237,5 +307,52 @@ mod tests {
         }
         assert_eq!(count, 3000);
         assert!(seen.len() < 2900 && seen.len() > 100, "{}", seen.len());
+    }
+    #[test]
+    fn what_is_retained_keeps_its_key_and_its_hash() {
+        let seal = ItemSeal { store: StoreId(5) };
+        for seed in 1..40 {
+            let mut found = some(seed, seed * 10, b"p");
+            let name = |found: &FoundItems, it: &Found| {
+                let hash = found.hash(it);
+                (it.at, found.key(it).to_vec(), hash)
+            };
+            let of = |found: &FoundItems, it: &Found| {
+                let hash = found.hash(it);
+                hash.unwrap_or_else(|| key_hash(seal, found.key(it)))
+            };
+            let is_wanted = |hash: u128| hash % 3 == u128::from(seed % 3);
+            let wanted = found.all.iter().filter(|it| is_wanted(of(&found, it)));
+            let expected: Vec<_> = wanted.map(|it| name(&found, it)).collect();
+            let before = found.cost_bytes();
+            found.retain(seal, is_wanted);
+            let left: Vec<_> = found.all.iter().map(|it| name(&found, it)).collect();
+            assert_eq!(left, expected);
+            assert!(found.cost_bytes() < before || left.len() as u64 == seed * 10);
+            // More may come behind them.
+            let more = (Kind::Item, at(1 << 40), Timestamp(1));
+            found.push(more, (b"more", false), 77).expect("few keys");
+            let last = found.all.last().expect("one");
+            assert_eq!(
+                name(&found, last),
+                (at(1 << 40), b"more".to_vec(), Some(77))
+            );
+        }
+    }
+
+    #[test]
+    fn notes_take_no_more_than_they_say() {
+        let (mut found, mut index_bytes) = (FoundItems::default(), 0);
+        for number in 0..20_000_u32 {
+            let key = number.to_be_bytes().repeat(1 + number as usize % 9);
+            let what = (Kind::Item, at(number.into()), Timestamp(1));
+            found
+                .push(what, (&key, number % 2 == 0), 1)
+                .expect("few keys");
+            index_bytes += key.len() + 12;
+            if number > 1000 {
+                assert!(found.memory_bytes() + index_bytes <= found.cost_bytes());
+            }
+        }
     }
 }

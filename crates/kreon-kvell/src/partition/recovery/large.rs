@@ -14,6 +14,8 @@ use crate::partition::LargeValues;
 pub struct FoundLarge {
     parts: Vec<FoundPart>,
     doubtful: Vec<Doubtful>,
+    /// Heads in doubt that have all their parts.
+    whole: Vec<Doubtful>,
     /// What an image tells: values that keys have.
     restored: LargeValues,
 }
@@ -70,15 +72,25 @@ impl FoundLarge {
         self.restored.add(head, timestamp, parts);
     }
 
-    /// The heads in doubt, each with whether all its parts are there. To be called when everything was taken in.
-    pub fn judged(&mut self) -> Vec<(Doubtful, bool)> {
+    /// Judges the heads in doubt. Those that have all their parts are handed out by [`Self::whole`] from now on, those that
+    /// lack one are returned. To be called when everything was taken in.
+    pub fn judge(&mut self) -> Vec<Location> {
         self.parts.sort_unstable();
         let doubtful = std::mem::take(&mut self.doubtful);
-        let judged = doubtful.into_iter().map(|head| {
-            let is_whole = self.is_whole(&head);
-            (head, is_whole)
-        });
-        judged.collect()
+        let (whole, torn): (Vec<_>, Vec<_>) =
+            doubtful.into_iter().partition(|head| self.is_whole(head));
+        self.whole.extend(whole);
+        torn.iter().map(|head| head.at).collect()
+    }
+
+    /// Heads that had been in doubt and have all their parts.
+    pub fn whole(&self) -> &[Doubtful] {
+        &self.whole
+    }
+
+    /// Memory in bytes, about.
+    pub fn memory_bytes(&self) -> usize {
+        self.parts.capacity() * size_of::<FoundPart>()
     }
 
     /// The values of these heads, with the parts that were found.

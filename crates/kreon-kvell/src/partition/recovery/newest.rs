@@ -3,14 +3,15 @@
 use kreon_base::{Error, Result};
 
 use super::found::{Found, FoundItems, Kind};
+use super::growing::GrowingIndex;
 use crate::format::{ItemSeal, Timestamp, key_hash};
-use crate::index::{IndexBuilder, Location};
+use crate::index::Location;
 use crate::space::{Slots, Stale, StaleSlot};
 
 /// What the entries of all keys come to.
 pub struct Newest<'a> {
     pub seal: ItemSeal,
-    pub index: &'a mut IndexBuilder,
+    pub index: &'a mut GrowingIndex,
     pub slots: &'a mut Slots,
     pub stale: &'a mut Stale,
     /// The heads of large values that keys have.
@@ -24,7 +25,7 @@ pub struct Newest<'a> {
 impl<'a> Newest<'a> {
     pub fn new(
         seal: ItemSeal,
-        index: &'a mut IndexBuilder,
+        index: &'a mut GrowingIndex,
         slots: &'a mut Slots,
         stale: &'a mut Stale,
     ) -> Self {
