@@ -182,11 +182,13 @@ pub(super) fn getex(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 pub(super) fn mget(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let mut values = Vec::with_capacity(args.len());
     for key in rest(args, 1) {
-        values.push(match access.text(key) {
+        let value = match access.text(key) {
             Ok(text) => bulk(text),
             Err(Failure::Refused(_)) => Reply::Nil,
             Err(failure) => return Err(failure),
-        });
+        };
+        access.reply_grows(Reply::element_bytes(value.bytes()))?;
+        values.push(value);
     }
     Ok(Reply::Array(values))
 }

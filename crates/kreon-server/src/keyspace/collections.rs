@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use kreon::Value;
 
-use super::access::{Access, Span};
+use super::access::Access;
 use super::failure::Failure;
 use super::records::{
     COLLECTION, Head, Kind, STRING, Text, begin_text, element_key, expiry_key, prefix_end,
     record_key,
 };
+use super::span::Span;
 use crate::reply::CommandError;
 
 /// The error of a command on a key of another type.
