@@ -34,15 +34,16 @@ fn get(
 
 /// Sets fields; returns how many of them are new.
 fn set_all(access: &mut Access<'_>, args: &[Bytes], name: &str) -> Result<i64, Failure> {
-    let text = format!("ERR wrong number of arguments for '{name}' command");
-    let pairs = pairs(rest(args, 2), CommandError::of(text))?;
+    let odd = || {
+        CommandError::of(format!(
+            "ERR wrong number of arguments for '{name}' command"
+        ))
+    };
+    let pairs = pairs(rest(args, 2), odd)?;
     let mut hash = access.collection_or_new(arg(args, 1)?, Kind::Hash)?;
     let before = hash.head.len;
     for [field, value] in pairs {
-        if !access.has_element(&hash, &[field])? {
-            hash.head.len += 1;
-        }
-        access.put_element(&hash, &[field], value)?;
+        hash.head.len += u64::from(access.set_element(&hash, field, value)?);
     }
     if hash.head.len != before {
         access.save(&hash)?;

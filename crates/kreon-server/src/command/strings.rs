@@ -194,7 +194,7 @@ pub(super) fn mget(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 }
 
 pub(super) fn mset(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
-    let odd = CommandError::new("ERR wrong number of arguments for 'mset' command");
+    let odd = || CommandError::new("ERR wrong number of arguments for 'mset' command");
     for [key, value] in pairs(rest(args, 1), odd)? {
         access.put_text(access.db, key, &[value], None)?;
     }
@@ -202,7 +202,7 @@ pub(super) fn mset(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 }
 
 pub(super) fn msetnx(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
-    let odd = CommandError::new("ERR wrong number of arguments for 'msetnx' command");
+    let odd = || CommandError::new("ERR wrong number of arguments for 'msetnx' command");
     let pairs = pairs(rest(args, 1), odd)?;
     for [key, _] in pairs {
         if access.exists(access.db, key)? {

@@ -258,6 +258,20 @@ impl Access<'_> {
         self.contains(collection.db, &element_key(collection.head.id, rest))
     }
 
+    /// Sets an element; whether it is new.
+    pub(crate) fn set_element(
+        &mut self,
+        collection: &Collection,
+        rest: &[u8],
+        value: &[u8],
+    ) -> Result<bool, Failure> {
+        let key = element_key(collection.head.id, &[rest]);
+        let is_new = !self.contains(collection.db, &key)?;
+        self.put(collection.db, key, value.to_vec(), None)?;
+        self.touch((collection.db, collection.key.clone()));
+        Ok(is_new)
+    }
+
     pub(crate) fn put_element(
         &mut self,
         collection: &Collection,

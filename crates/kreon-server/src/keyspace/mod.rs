@@ -8,6 +8,7 @@ mod durable;
 mod expiry;
 mod failure;
 mod ids;
+mod key_hash;
 mod locks;
 mod random;
 mod records;
