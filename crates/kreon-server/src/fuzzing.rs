@@ -8,7 +8,7 @@ use kreon::{Clock, Store};
 use tokio::runtime::Builder;
 
 use crate::command::{Combiner, Command, Pipeline, Queued, execute, execute_all, find};
-use crate::keyspace::{COLLECTION, Client, Head, Keyspace, KeyspaceOptions, Kind, Watching};
+use crate::keyspace::{COLLECTION, Client, Head, Keyspace, KeyspaceOptions, Kind, Rooms, Watching};
 use crate::reply::Reply;
 use crate::settings::Persistence;
 
@@ -164,6 +164,7 @@ pub fn check_commands(store: Store, bytes: &[u8]) {
     let options = KeyspaceOptions {
         databases: 3,
         persistence: Persistence::Buffered,
+        rooms: Rooms::unlimited(),
     };
     let (Ok(keyspace), Ok(runtime)) = (
         Keyspace::open(store, options, Clock::default()),

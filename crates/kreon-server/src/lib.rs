@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod budget;
 mod clients;
 mod command;
 #[doc(hidden)]

@@ -49,6 +49,11 @@ impl Reply {
         Self::Bulk(Bytes::copy_from_slice(bytes))
     }
 
+    /// What an element of so many bytes takes in memory, about.
+    pub(crate) const fn element_bytes(bytes: usize) -> usize {
+        size_of::<Self>() + bytes
+    }
+
     /// Bytes that it holds beside those of its own size.
     pub(crate) fn bytes(&self) -> usize {
         let pairs = |pairs: &[(Self, Self)]| pairs.iter().map(|(a, b)| a.bytes() + b.bytes()).sum();

@@ -16,8 +16,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
 
+use crate::budget::Budget;
 use crate::clients::Clients;
-use crate::keyspace::{Keyspace, KeyspaceOptions};
+use crate::keyspace::{Keyspace, KeyspaceOptions, Rooms};
 use crate::metrics::{History, Recorders};
 use crate::net::{Arrival, Listener, Worker, acceptor, bind, close_idle, run_worker};
 use crate::page::{Pages, take_samples};
@@ -65,6 +66,10 @@ impl Server {
         let options = KeyspaceOptions {
             databases: settings.databases,
             persistence: settings.persistence,
+            rooms: Rooms {
+                reply_bytes_max: settings.limits.output_bytes_max,
+                budget: Budget::new(settings.limits.buffers_bytes_max),
+            },
         };
         let keyspace = Keyspace::open(store, options, clock)?;
         let count = settings.threads;
@@ -165,10 +170,11 @@ fn no_thread(error: io::Error) -> Error {
 }
 
 fn shared(settings: Settings, keyspace: Arc<Keyspace>, address: Option<&SocketAddr>) -> Shared {
+    let budget = Arc::clone(&keyspace.rooms().budget);
     Shared {
         config: Config::new(&settings),
         keyspace,
-        clients: Arc::new(Clients::new(settings.limits.buffers_bytes_max)),
+        clients: Arc::new(Clients::new(budget)),
         channels: Channels::default(),
         recorders: Recorders::new(settings.threads),
         history: History::default(),

@@ -37,10 +37,11 @@ pub struct Limits {
     pub bulk_bytes_max: usize,
     /// Bytes of a request, and of the requests that a transaction holds.
     pub request_bytes_max: usize,
-    /// Bytes that wait for a client which does not read them: replies, and messages of its subscriptions. It is
-    /// disconnected beyond them.
+    /// Bytes of one reply: one of several elements becomes an error beyond them. And bytes that wait for a client which does
+    /// not read them: a reply of one value, and messages of its subscriptions. It is disconnected beyond them.
     pub output_bytes_max: usize,
-    /// Bytes in the buffers of all connections together: one that needs more is disconnected.
+    /// Bytes in the buffers of all connections together, and in replies that are being gathered: a connection that needs more
+    /// is disconnected, a command that gathers more fails.
     pub buffers_bytes_max: usize,
 }
 

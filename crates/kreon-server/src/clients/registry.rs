@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::budget::Budget;
 use super::entry::ClientEntry;
+use crate::budget::Budget;
 
 /// The connections that there are.
 #[derive(Debug)]
@@ -22,15 +22,15 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// None yet; their buffers may have so many bytes together.
-    pub(crate) fn new(buffers_bytes_max: usize) -> Self {
+    /// None yet; their buffers hold of `budget`.
+    pub(crate) fn new(budget: Arc<Budget>) -> Self {
         Self {
             entries: Mutex::default(),
             next_id: AtomicU64::new(1),
             count: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            budget: Budget::new(buffers_bytes_max),
+            budget,
         }
     }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn no_more_are_admitted_than_may_be_and_an_end_makes_room() {
-        let clients = Arc::new(Clients::new(1 << 20));
+        let clients = Arc::new(Clients::new(Budget::new(1 << 20)));
         let first = clients.admit(2).unwrap();
         let second = clients.admit(2).unwrap();
         assert!(clients.admit(2).is_none());

@@ -34,11 +34,14 @@ pub(super) fn rest(args: &[Bytes], index: usize) -> &[Bytes] {
 /// Arguments that come in pairs.
 ///
 /// # Errors
-/// `odd` if one has no partner.
-pub(super) fn pairs(args: &[Bytes], odd: CommandError) -> Result<&[[Bytes; 2]], Failure> {
+/// That of `odd` if one has no partner.
+pub(super) fn pairs(
+    args: &[Bytes],
+    odd: impl FnOnce() -> CommandError,
+) -> Result<&[[Bytes; 2]], Failure> {
     match args.as_chunks() {
         (pairs, []) => Ok(pairs),
-        _ => Err(odd.into()),
+        _ => Err(odd().into()),
     }
 }
 

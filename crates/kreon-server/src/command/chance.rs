@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::whole::seek_any;
 use crate::keyspace::{Access, Collection, ELEMENT_PREFIX_BYTES, Failure};
-use crate::reply::CommandError;
+use crate::reply::{CommandError, Reply};
 
 /// Up to so many elements are read to choose from them.
 const CHOSEN_EVENLY_MAX: u64 = 4096;
@@ -61,13 +61,20 @@ pub(super) fn choose(
     }
     let random = access.keyspace().random();
     let mut all = Vec::new();
-    access.scan(&collection.elements(&[]).keys(), |record, _| {
-        all.push(name(record).to_vec());
-        true
+    access.gather(&collection.elements(&[]).keys(), false, |record, _| {
+        let name = name(record);
+        all.push(name.to_vec());
+        Some(Reply::element_bytes(name.len()))
     })?;
     if choice.is_repeated {
-        let chosen = (0..choice.count).filter_map(|_| all.get(random.index(all.len())).cloned());
-        return Ok(chosen.collect());
+        let mut chosen = Vec::new();
+        for _ in 0..choice.count {
+            if let Some(name) = all.get(random.index(all.len())) {
+                access.reply_grows(Reply::element_bytes(name.len()))?;
+                chosen.push(name.clone());
+            }
+        }
+        return Ok(chosen);
     }
     // The first steps of a shuffle.
     let count = usize::try_from(choice.count)
@@ -78,6 +85,8 @@ pub(super) fn choose(
         all.swap(index, index + random.index(left));
     }
     all.truncate(count);
+    let bytes = all.iter().map(|name| Reply::element_bytes(name.len()));
+    access.reply_grows(bytes.sum())?;
     Ok(all)
 }
 
@@ -97,6 +106,7 @@ fn seek(
         let Some(record) = seek_any(access, &span)? else {
             break;
         };
+        access.reply_grows(Reply::element_bytes(record.len()))?;
         if choice.is_repeated {
             chosen.push(name(&record).to_vec());
             continue;

@@ -10,7 +10,7 @@ use super::bodies::{Body, body};
 use super::steps::{Run, aside, stripes, unknown};
 use super::{Command, Id, serving};
 use crate::keyspace::{
-    Access, Client, Effects, Epoch, Failure, Held, Keyspace, Source, Stripes, Watching,
+    Access, Client, Effects, Epoch, Failure, Held, Keyspace, Room, Source, Stripes, Watching,
 };
 use crate::reply::{CommandError, Reply};
 
@@ -49,7 +49,8 @@ pub(crate) async fn execute_all(
     client.db.set(db);
     let runner = Arc::clone(keyspace);
     match aside(move || run_all(&runner, plan.steps, &held)).await {
-        Ok((replies, epoch)) => {
+        Ok((replies, epoch, room)) => {
+            client.holds(room);
             client.rests_on(epoch);
             Reply::Array(replies)
         }
@@ -132,13 +133,13 @@ fn run_all(
     keyspace: &Arc<Keyspace>,
     steps: Vec<Step>,
     held: &Held,
-) -> Result<(Vec<Reply>, Epoch), Failure> {
+) -> Result<(Vec<Reply>, Epoch, Room), Failure> {
     let options = TransactionOptions::default()
         .isolation(Isolation::Snapshot)
         .bytes_max(BYTES_MAX);
     let mut transaction = keyspace.store().transaction_with(options);
     let (mut effects, mut is_changed) = (Effects::default(), false);
-    let mut replies = Vec::with_capacity(steps.len());
+    let (mut replies, mut room) = (Vec::with_capacity(steps.len()), Room::default());
     for step in steps {
         let (run, db, args) = match step {
             Step::Run { run, db, args } => (run, db, args),
@@ -151,8 +152,11 @@ fn run_all(
                 continue;
             }
         };
-        let mut access = Access::new(keyspace, db, Source::Within(&mut transaction));
-        match run(&mut access, &args) {
+        let access = Access::new(keyspace, db, Source::Within(&mut transaction));
+        let mut access = access.in_room(room);
+        let outcome = run_counted(&mut access, run, &args);
+        room = access.take_room();
+        match outcome {
             Ok(reply) => {
                 is_changed |= !access.is_unchanged();
                 effects.append(&mut access.apply()?);
@@ -163,12 +167,28 @@ fn run_all(
         }
     }
     if !is_changed {
-        return Ok((replies, keyspace.epochs().seen(held.stripes())));
+        let epoch = keyspace.epochs().seen(held.stripes());
+        return Ok((replies, epoch, room));
     }
     let commit = || transaction.commit(Durability::Buffered);
     let (outcome, epoch) = keyspace.epochs().write(held.stripes(), commit);
     outcome?;
     effects.tell_watchers(keyspace);
     serving::tell(keyspace, held, &effects);
-    Ok((replies, epoch))
+    Ok((replies, epoch, room))
+}
+
+/// Runs a command whose reply waits with those of the others: one of a single value counts, too, and one that fails does not.
+fn run_counted(access: &mut Access<'_>, run: Run, args: &[Bytes]) -> Result<Reply, Failure> {
+    let before = access.filled();
+    let reply = run(access, args).and_then(|reply| {
+        if access.filled() == before {
+            access.reply_grows(Reply::element_bytes(reply.bytes()))?;
+        }
+        Ok(reply)
+    });
+    if reply.is_err() {
+        access.back_to(before);
+    }
+    reply
 }

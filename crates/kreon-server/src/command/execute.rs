@@ -59,19 +59,20 @@ async fn read(
     if stripes != Stripes::All
         && let Some(shared) = keyspace.locks().try_shared(stripes.clone())
     {
-        let outcome = run(&mut Access::new(keyspace, db, Source::Memory), args);
+        let mut access = Access::new(keyspace, db, Source::Memory);
+        let outcome = run(&mut access, args);
         drop(shared);
         if !matches!(outcome, Err(Failure::Misses)) {
+            client.holds(access.take_room());
             client.rests_on(keyspace.epochs().seen(&stripes));
             return outcome;
         }
     } else if stripes != Stripes::All {
         let snapshot = keyspace.store().snapshot();
-        let outcome = run(
-            &mut Access::new(keyspace, db, Source::MemoryAt(&snapshot)),
-            args,
-        );
+        let mut access = Access::new(keyspace, db, Source::MemoryAt(&snapshot));
+        let outcome = run(&mut access, args);
         if !matches!(outcome, Err(Failure::Misses)) {
+            client.holds(access.take_room());
             client.rests_on(keyspace.epochs().seen(&stripes));
             return outcome;
         }
@@ -79,9 +80,14 @@ async fn read(
     let (reader, args) = (Arc::clone(keyspace), args.to_vec());
     let outcome = aside(move || {
         let snapshot = reader.store().snapshot();
-        run(&mut Access::new(&reader, db, Source::At(&snapshot)), &args)
+        let mut access = Access::new(&reader, db, Source::At(&snapshot));
+        Ok((run(&mut access, &args)?, access.take_room()))
     });
     let outcome = outcome.await;
+    let outcome = outcome.map(|(reply, room)| {
+        client.holds(room);
+        reply
+    });
     client.rests_on(match stripes {
         Stripes::All => keyspace.epochs().all_seen(),
         _ => keyspace.epochs().seen(&stripes),
@@ -105,9 +111,10 @@ pub(super) async fn write(
             aside(move || {
                 let mut access = Access::new(&writer, db, Source::Device);
                 let reply = run(&mut access, &args)?;
+                let room = access.take_room();
                 let (effects, epoch) = apply(&writer, access, &held)?;
                 serving::tell(&writer, &held, &effects);
-                Ok((reply, epoch))
+                Ok((reply, epoch, room))
             })
             .await
         }
@@ -117,21 +124,24 @@ pub(super) async fn write(
             return Err(failure);
         }
         Ok(reply) => {
+            let room = access.take_room();
             let (effects, epoch) = apply(keyspace, access, &held)?;
             match serving::is_told_at_once(keyspace, &effects) {
-                true => Ok((reply, epoch)),
+                true => Ok((reply, epoch, room)),
                 false => {
                     let writer = Arc::clone(keyspace);
                     aside(move || {
                         serving::tell(&writer, &held, &effects);
-                        Ok((reply, epoch))
+                        Ok((reply, epoch, room))
                     })
                     .await
                 }
             }
         }
     };
-    let (reply, epoch) = outcome.inspect_err(|_| client.rests_on(keyspace.epochs().all_seen()))?;
+    let (reply, epoch, room) =
+        outcome.inspect_err(|_| client.rests_on(keyspace.epochs().all_seen()))?;
+    client.holds(room);
     client.rests_on(epoch);
     Ok(reply)
 }

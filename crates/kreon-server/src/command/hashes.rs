@@ -34,15 +34,16 @@ fn get(
 
 /// Sets fields; returns how many of them are new.
 fn set_all(access: &mut Access<'_>, args: &[Bytes], name: &str) -> Result<i64, Failure> {
-    let text = format!("ERR wrong number of arguments for '{name}' command");
-    let pairs = pairs(rest(args, 2), CommandError::of(text))?;
+    let odd = || {
+        CommandError::of(format!(
+            "ERR wrong number of arguments for '{name}' command"
+        ))
+    };
+    let pairs = pairs(rest(args, 2), odd)?;
     let mut hash = access.collection_or_new(arg(args, 1)?, Kind::Hash)?;
     let before = hash.head.len;
     for [field, value] in pairs {
-        if !access.has_element(&hash, &[field])? {
-            hash.head.len += 1;
-        }
-        access.put_element(&hash, &[field], value)?;
+        hash.head.len += u64::from(access.set_element(&hash, field, value)?);
     }
     if hash.head.len != before {
         access.save(&hash)?;
@@ -92,7 +93,11 @@ pub(super) fn hget(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 pub(super) fn hmget(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let hash = open(access, args)?;
     let fields = rest(args, 2).iter();
-    let values = fields.map(|field| Ok(bulk(get(access, hash.as_ref(), field)?)));
+    let values = fields.map(|field| {
+        let value = bulk(get(access, hash.as_ref(), field)?);
+        access.reply_grows(Reply::element_bytes(value.bytes()))?;
+        Ok(value)
+    });
     Ok(Reply::Array(values.collect::<Result<_, Failure>>()?))
 }
 
@@ -135,24 +140,21 @@ pub(super) fn hstrlen(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     Ok(Reply::Int(i64::try_from(len).unwrap_or(i64::MAX)))
 }
 
-/// All fields with their values, the latter empty if only keys are asked for.
+/// All fields with their values, the latter empty if only keys are asked for; `show` says what it kept of each.
 fn all(
     access: &mut Access<'_>,
     args: &[Bytes],
     is_keys: bool,
-    mut show: impl FnMut(&[u8], &[u8]),
+    mut show: impl FnMut(&[u8], &[u8]) -> usize,
 ) -> Result<(), Failure> {
     let Some(hash) = open(access, args)? else {
         return Ok(());
     };
     let mut span = hash.elements(&[]);
     span.is_keys = is_keys;
-    access.scan(&span, |record, value| {
-        show(
-            record.get(ELEMENT_PREFIX_BYTES..).unwrap_or_default(),
-            value,
-        );
-        true
+    access.gather(&span, true, |record, value| {
+        let field = record.get(ELEMENT_PREFIX_BYTES..).unwrap_or_default();
+        Some(show(field, value))
     })
 }
 
@@ -160,6 +162,7 @@ pub(super) fn hgetall(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let mut found = Vec::new();
     all(access, args, false, |field, value| {
         found.push((Reply::copied(field), Reply::copied(value)));
+        2 * Reply::element_bytes(0) + field.len() + value.len()
     })?;
     Ok(Reply::Map(found))
 }
@@ -167,7 +170,8 @@ pub(super) fn hgetall(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 pub(super) fn hkeys(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let mut found = Vec::new();
     all(access, args, true, |field, _| {
-        found.push(Reply::copied(field))
+        found.push(Reply::copied(field));
+        Reply::element_bytes(field.len())
     })?;
     Ok(Reply::Array(found))
 }
@@ -175,7 +179,8 @@ pub(super) fn hkeys(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 pub(super) fn hvals(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let mut found = Vec::new();
     all(access, args, false, |_, value| {
-        found.push(Reply::copied(value))
+        found.push(Reply::copied(value));
+        Reply::element_bytes(value.len())
     })?;
     Ok(Reply::Array(found))
 }
@@ -240,6 +245,7 @@ pub(super) fn hrandfield(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let mut pairs = Vec::with_capacity(fields.len());
     for field in fields.into_iter().map(Bytes::from) {
         let value = bulk(get(access, hash.as_ref(), &field)?);
+        access.reply_grows(Reply::element_bytes(value.bytes()))?;
         pairs.push((Reply::Bulk(field), value));
     }
     Ok(Reply::Pairs(pairs))

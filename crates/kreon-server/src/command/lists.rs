@@ -34,26 +34,31 @@ fn missing(list: &Collection, offset: u64) -> Failure {
     kreon::Error::corruption(format!("list \"{key}\" lacks its element {offset}")).into()
 }
 
-/// The elements at `count` offsets from `start` on, all of them in the list.
+/// The elements at `count` offsets from `start` on, all of them in the list. `is_reply`: see [`Access::gather`].
 fn elements(
     access: &mut Access<'_>,
     list: &Collection,
-    start: u64,
-    count: u64,
+    (start, count): (u64, u64),
+    is_reply: bool,
 ) -> Result<Vec<Value>, Failure> {
     if count <= SINGLY_MAX {
-        return (start..start + count)
-            .map(|offset| element(access, list, offset))
-            .collect();
+        let single = |offset| {
+            let value = element(access, list, offset)?;
+            if is_reply {
+                access.reply_grows(Reply::element_bytes(value.len()))?;
+            }
+            Ok(value)
+        };
+        return (start..start + count).map(single).collect();
     }
     let mut span = list.elements(&[]);
     let key = element_key(list.head.id, &[&place(list, start)]);
     span.start = std::ops::Bound::Included(key);
     span.limit = usize::try_from(count).ok();
     let mut found = Vec::new();
-    access.scan(&span, |_, value| {
+    access.gather(&span, is_reply, |_, value| {
         found.push(Value::from(value));
-        true
+        Some(Reply::element_bytes(value.len()))
     })?;
     Ok(found)
 }
@@ -131,7 +136,7 @@ pub(super) fn take(
         End::Left => 0,
         End::Right => list.head.len - count,
     };
-    let mut taken = elements(access, &list, start, count)?;
+    let mut taken = elements(access, &list, (start, count), true)?;
     if end == End::Right {
         taken.reverse();
     }
@@ -189,7 +194,7 @@ pub(super) fn lrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
         return Ok(Reply::Array(Vec::new()));
     };
     let (start, count) = window(start, stop, list.head.len);
-    let found = elements(access, &list, start, count)?;
+    let found = elements(access, &list, (start, count), true)?;
     Ok(Reply::Array(found.into_iter().map(Reply::value).collect()))
 }
 
@@ -250,7 +255,7 @@ pub(super) fn lrem(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let Some(mut list) = open(access, args)? else {
         return Ok(Reply::Int(0));
     };
-    let all = elements(access, &list, 0, list.head.len)?;
+    let all = elements(access, &list, (0, list.head.len), false)?;
     let mut removed: Vec<usize> = Vec::new();
     let most = match wanted {
         0 => usize::MAX,

@@ -96,18 +96,19 @@ pub(super) fn scan(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
         span.is_keys = kind == STRING || options.kind.is_none();
         // One more tells whether there is any left.
         span.limit = Some(options.count - looked + 1);
-        access.scan(&span, |record, value| {
+        access.gather(&span, true, |record, value| {
             if looked == options.count {
                 looked += 1;
-                return false;
+                return None;
             }
             looked += 1;
             last = Some(record.to_vec());
             let key = record.get(1..).unwrap_or_default();
-            if is_of(options.kind.as_ref(), kind, value) && options.matches(key) {
-                found.push(Reply::copied(key));
+            if !is_of(options.kind.as_ref(), kind, value) || !options.matches(key) {
+                return Some(0);
             }
-            true
+            found.push(Reply::copied(key));
+            Some(Reply::element_bytes(key.len()))
         })?;
         if looked > options.count {
             return Ok(answer(access, last, found));
@@ -146,17 +147,18 @@ fn scan_elements(
     span.limit = Some(options.count.saturating_add(1));
     let skip = ELEMENT_PREFIX_BYTES + part.len();
     let (mut looked, mut last, mut found) = (0, None, Vec::new());
-    access.scan(&span, |record, value| {
+    access.gather(&span, true, |record, value| {
         looked += 1;
         if looked > options.count {
-            return false;
+            return None;
         }
         last = Some(record.to_vec());
         let name = record.get(skip..).unwrap_or_default();
-        if options.matches(name) {
-            show(&mut found, name, value);
+        if !options.matches(name) {
+            return Some(0);
         }
-        true
+        show(&mut found, name, value);
+        Some(2 * Reply::element_bytes(0) + name.len() + value.len())
     })?;
     let last = last.filter(|_| looked > options.count);
     Ok(answer(access, last, found))

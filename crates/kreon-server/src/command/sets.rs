@@ -84,6 +84,7 @@ pub(super) fn smismember(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let members = rest(args, 2).iter();
     let found = members.map(|member| {
         let is_member = has(access, set.as_ref(), member)?;
+        access.reply_grows(Reply::element_bytes(0))?;
         Ok(Reply::Int(i64::from(is_member)))
     });
     Ok(Reply::Array(found.collect::<Result<_, Failure>>()?))
@@ -94,16 +95,21 @@ pub(super) fn scard(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     Ok(number(set.map_or(0, |set| set.head.len)))
 }
 
-fn members(access: &mut Access<'_>, set: &Collection) -> Result<Vec<Vec<u8>>, Failure> {
+fn name(record: &[u8]) -> &[u8] {
+    record.get(ELEMENT_PREFIX_BYTES..).unwrap_or_default()
+}
+
+/// All members. `is_reply`: see [`Access::gather`].
+fn members(
+    access: &mut Access<'_>,
+    set: &Collection,
+    is_reply: bool,
+) -> Result<Vec<Vec<u8>>, Failure> {
     let mut members = Vec::new();
-    access.scan(&set.elements(&[]).keys(), |record, _| {
-        members.push(
-            record
-                .get(ELEMENT_PREFIX_BYTES..)
-                .unwrap_or_default()
-                .to_vec(),
-        );
-        true
+    access.gather(&set.elements(&[]).keys(), is_reply, |record, _| {
+        let member = name(record);
+        members.push(member.to_vec());
+        Some(Reply::element_bytes(member.len()))
     })?;
     Ok(members)
 }
@@ -115,7 +121,7 @@ fn reply(members: impl IntoIterator<Item = Vec<u8>>) -> Vec<Reply> {
 
 pub(super) fn smembers(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let set = open(access, args)?;
-    let set = set.map(|set| members(access, &set)).transpose()?;
+    let set = set.map(|set| members(access, &set, true)).transpose()?;
     Ok(Reply::Set(reply(set.unwrap_or_default())))
 }
 
@@ -169,7 +175,15 @@ fn all(access: &mut Access<'_>, args: &[Bytes]) -> Result<Vec<Option<Collection>
 pub(super) fn sunion(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let mut union = BTreeSet::new();
     for set in all(access, args)?.into_iter().flatten() {
-        union.extend(members(access, &set)?);
+        access.gather(&set.elements(&[]).keys(), true, |record, _| {
+            let member = name(record);
+            let is_new = union.insert(member.to_vec());
+            Some(if is_new {
+                Reply::element_bytes(member.len())
+            } else {
+                0
+            })
+        })?;
     }
     Ok(Reply::Set(reply(union)))
 }
@@ -185,12 +199,13 @@ pub(super) fn sinter(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
         return Ok(Reply::Set(Vec::new()));
     };
     let mut common = Vec::new();
-    'members: for member in members(access, smallest)? {
+    'members: for member in members(access, smallest, false)? {
         for other in others {
             if !access.has_element(other, &[&member])? {
                 continue 'members;
             }
         }
+        access.reply_grows(Reply::element_bytes(member.len()))?;
         common.push(member);
     }
     Ok(Reply::Set(reply(common)))
@@ -203,12 +218,13 @@ pub(super) fn sdiff(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
         return Ok(Reply::Set(Vec::new()));
     };
     let mut left = Vec::new();
-    'members: for member in members(access, first)? {
+    'members: for member in members(access, first, false)? {
         for other in others.iter().flatten() {
             if access.has_element(other, &[&member])? {
                 continue 'members;
             }
         }
+        access.reply_grows(Reply::element_bytes(member.len()))?;
         left.push(member);
     }
     Ok(Reply::Set(reply(left)))

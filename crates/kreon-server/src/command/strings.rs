@@ -182,17 +182,19 @@ pub(super) fn getex(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 pub(super) fn mget(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let mut values = Vec::with_capacity(args.len());
     for key in rest(args, 1) {
-        values.push(match access.text(key) {
+        let value = match access.text(key) {
             Ok(text) => bulk(text),
             Err(Failure::Refused(_)) => Reply::Nil,
             Err(failure) => return Err(failure),
-        });
+        };
+        access.reply_grows(Reply::element_bytes(value.bytes()))?;
+        values.push(value);
     }
     Ok(Reply::Array(values))
 }
 
 pub(super) fn mset(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
-    let odd = CommandError::new("ERR wrong number of arguments for 'mset' command");
+    let odd = || CommandError::new("ERR wrong number of arguments for 'mset' command");
     for [key, value] in pairs(rest(args, 1), odd)? {
         access.put_text(access.db, key, &[value], None)?;
     }
@@ -200,7 +202,7 @@ pub(super) fn mset(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
 }
 
 pub(super) fn msetnx(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
-    let odd = CommandError::new("ERR wrong number of arguments for 'msetnx' command");
+    let odd = || CommandError::new("ERR wrong number of arguments for 'msetnx' command");
     let pairs = pairs(rest(args, 1), odd)?;
     for [key, _] in pairs {
         if access.exists(access.db, key)? {

@@ -30,12 +30,13 @@ pub(super) fn keys(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let prefix = literal_prefix(pattern);
     let mut found = Vec::new();
     for kind in [COLLECTION, STRING] {
-        access.scan(&keys_with(access.db, kind, &prefix), |record, _| {
+        access.gather(&keys_with(access.db, kind, &prefix), true, |record, _| {
             let key = user_key(record);
-            if matches(pattern, key) {
-                found.push(Reply::copied(key));
+            if !matches(pattern, key) {
+                return Some(0);
             }
-            true
+            found.push(Reply::copied(key));
+            Some(Reply::element_bytes(key.len()))
         })?;
     }
     Ok(Reply::Array(found))
@@ -63,9 +64,10 @@ pub(super) fn randomkey(access: &mut Access<'_>, _args: &[Bytes]) -> Outcome {
     let mut some = Vec::new();
     for kind in [COLLECTION, STRING] {
         let left = CHOSEN_EVENLY_MAX + 1 - some.len();
-        access.scan(&keys_with(access.db, kind, &[]).limit(left), |record, _| {
+        let span = keys_with(access.db, kind, &[]).limit(left);
+        access.gather(&span, false, |record, _| {
             some.push(record.to_vec());
-            true
+            Some(record.len())
         })?;
     }
     let random = access.keyspace().random();
@@ -193,10 +195,11 @@ pub(super) fn range(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
         let mut span = range.span(access.db, kind).reverse(is_reverse);
         span.is_keys = is_keys || kind == COLLECTION;
         span.limit = (limit != usize::MAX).then_some(limit);
-        access.scan(&span, |record, value| {
+        access.gather(&span, true, |record, value| {
             let value = (kind == STRING).then(|| value.to_vec());
+            let bytes = record.len() + value.as_ref().map_or(0, Vec::len);
             found.push((user_key(record).to_vec(), value));
-            true
+            Some(2 * Reply::element_bytes(0) + bytes)
         })?;
     }
     found.sort_by(|(a, _), (b, _)| if is_reverse { b.cmp(a) } else { a.cmp(b) });
@@ -234,9 +237,9 @@ pub(super) fn delrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
         return Ok(Reply::Ok);
     }
     let mut collections = Vec::new();
-    access.scan(&range.span(db, COLLECTION), |record, _| {
+    access.gather(&range.span(db, COLLECTION), false, |record, _| {
         collections.push(Bytes::copy_from_slice(user_key(record)));
-        true
+        Some(size_of::<Bytes>() + record.len())
     })?;
     let first = range.start.cloned().unwrap_or_default();
     access.touch_range(db, first, range.end.cloned())?;

@@ -107,22 +107,25 @@ fn by_member(set: &Collection, min: &[u8], max: &[u8]) -> Option<Span> {
     Some(span)
 }
 
-/// Members of a span by score or by member, from `offset` on, at most `count`: see [`scored`].
+/// Members of a span by score or by member, from `offset` on, at most `count`: see [`scored`] and, for `is_reply`,
+/// [`Access::gather`].
 pub(super) fn take(
     access: &mut Access<'_>,
     mut span: Span,
-    offset: usize,
-    count: usize,
+    (offset, count): (usize, usize),
+    is_reply: bool,
 ) -> Result<Vec<Scored>, Failure> {
     let (mut passed, mut found) = (0, Vec::new());
     let most = offset.saturating_add(count);
     span.limit = (most != usize::MAX).then_some(most);
-    access.scan(&span, |record, _| {
+    access.gather(&span, is_reply, |record, _| {
         passed += 1;
-        if passed > offset {
-            found.push(scored(record));
+        if passed <= offset {
+            return Some(0);
         }
-        found.len() < count
+        found.push(scored(record));
+        // Each with its score.
+        Some(2 * Reply::element_bytes(0) + record.len())
     })?;
     Ok(found)
 }
@@ -134,6 +137,7 @@ pub(super) fn by_index(
     set: &Collection,
     (start, stop): (i64, i64),
     is_reverse: bool,
+    is_reply: bool,
 ) -> Result<Vec<Scored>, Failure> {
     let len = set.head.len;
     let (start, count) = window(start, stop, len);
@@ -147,7 +151,7 @@ pub(super) fn by_index(
     if count == 0 {
         return Ok(Vec::new());
     }
-    let mut found = take(access, span, offset as usize, count as usize)?;
+    let mut found = take(access, span, (offset as usize, count as usize), is_reply)?;
     if is_from_far {
         found.reverse();
     }
@@ -268,15 +272,17 @@ fn range(access: &mut Access<'_>, args: &[Bytes], options: &Options) -> Outcome 
         return Ok(Reply::Array(Vec::new()));
     };
     let found = match ends {
-        Ends::Indexes(start, stop) => by_index(access, &set, (start, stop), options.is_reverse)?,
+        Ends::Indexes(start, stop) => {
+            by_index(access, &set, (start, stop), options.is_reverse, true)?
+        }
         Ends::Scores(scores) => {
             let span = scores.span(&set).reverse(options.is_reverse);
-            take(access, span, offset, count)?
+            take(access, span, (offset, count), true)?
         }
         Ends::Members(min, max) => match by_member(&set, min, max) {
             Some(span) => {
                 let span = span.reverse(options.is_reverse).keys();
-                take(access, span, offset, count)?
+                take(access, span, (offset, count), true)?
             }
             None => Vec::new(),
         },
@@ -302,6 +308,6 @@ pub(super) fn zrevrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     let Some(set) = access.collection(arg(args, 1)?, Kind::SortedSet)? else {
         return Ok(Reply::Array(Vec::new()));
     };
-    let found = by_index(access, &set, indexes, true)?;
+    let found = by_index(access, &set, indexes, true, true)?;
     Ok(reply(found, options.with_scores))
 }

@@ -199,6 +199,7 @@ pub(super) fn zmscore(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
             Some(set) => score(access, set, member)?,
             None => None,
         };
+        access.reply_grows(Reply::element_bytes(0))?;
         scores.push(found.map_or(Reply::Nil, Reply::Double));
     }
     Ok(Reply::Array(scores))
@@ -267,7 +268,7 @@ fn pop(access: &mut Access<'_>, args: &[Bytes], is_reverse: bool) -> Outcome {
         0 => Vec::new(),
         count => {
             let span = set.elements(SCORE).keys().reverse(is_reverse);
-            take(access, span, 0, count)?
+            take(access, span, (0, count), true)?
         }
     };
     remove(access, set, &found)?;
@@ -293,7 +294,7 @@ pub(super) fn zremrangebyscore(access: &mut Access<'_>, args: &[Bytes]) -> Outco
     let Some(set) = open(access, args)? else {
         return Ok(Reply::Int(0));
     };
-    let found = take(access, scores.span(&set), 0, usize::MAX)?;
+    let found = take(access, scores.span(&set), (0, usize::MAX), false)?;
     remove(access, set, &found)?;
     Ok(number(found.len() as u64))
 }
@@ -303,7 +304,7 @@ pub(super) fn zremrangebyrank(access: &mut Access<'_>, args: &[Bytes]) -> Outcom
     let Some(set) = open(access, args)? else {
         return Ok(Reply::Int(0));
     };
-    let found = by_index(access, &set, indexes, false)?;
+    let found = by_index(access, &set, indexes, false, false)?;
     remove(access, set, &found)?;
     Ok(number(found.len() as u64))
 }

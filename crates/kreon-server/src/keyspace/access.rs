@@ -1,7 +1,7 @@
 //! The records of databases, as one command sees and changes them.
 
 use std::collections::HashSet;
-use std::ops::Bound;
+use std::mem;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -10,6 +10,8 @@ use kreon::{KEY_BYTES_MAX, Scan, Snapshot, Transaction, Value};
 
 use super::failure::Failure;
 use super::records::{COLLECTION, NAME_BYTES_MAX, STRING};
+use super::room::{Filled, Room};
+use super::span::Span;
 use super::state::Keyspace;
 use super::watch::{DbKey, Emptied};
 use super::writes::{Write, Writes};
@@ -48,20 +50,7 @@ pub(crate) struct Access<'a> {
     now_ms: Option<u64>,
     source: Source<'a>,
     changes: Changes,
-}
-
-/// Records to scan.
-#[derive(Clone, Debug)]
-pub(crate) struct Span {
-    pub db: usize,
-    pub start: Bound<Vec<u8>>,
-    pub end: Bound<Vec<u8>>,
-    /// From the last to the first.
-    pub is_reverse: bool,
-    /// Values are not read, and shown empty.
-    pub is_keys: bool,
-    /// The scan ends after so many.
-    pub limit: Option<usize>,
+    room: Room,
 }
 
 impl<'a> Access<'a> {
@@ -72,6 +61,7 @@ impl<'a> Access<'a> {
             now_ms: None,
             source,
             changes: Changes::default(),
+            room: Room::default(),
         }
     }
 
@@ -81,6 +71,35 @@ impl<'a> Access<'a> {
         self.now_ms = Some(now_ms);
         self.changes = changes;
         self
+    }
+
+    /// With what the commands before in a transaction have gathered.
+    pub(crate) fn in_room(mut self, room: Room) -> Self {
+        self.room = room;
+        self
+    }
+
+    /// What it has gathered.
+    pub(crate) fn take_room(&mut self) -> Room {
+        mem::take(&mut self.room)
+    }
+
+    /// Counts `bytes` that the reply grows by.
+    ///
+    /// # Errors
+    /// As [`Room::reply_grows`].
+    pub(crate) fn reply_grows(&mut self, bytes: usize) -> Result<(), Failure> {
+        Ok(self.room.reply_grows(self.keyspace.rooms(), bytes)?)
+    }
+
+    /// How much it has gathered.
+    pub(crate) fn filled(&self) -> Filled {
+        self.room.filled()
+    }
+
+    /// Gives up what it has gathered since.
+    pub(crate) fn back_to(&mut self, before: Filled) {
+        self.room.back_to(before);
     }
 
     pub(crate) fn keyspace(&self) -> &'a Keyspace {
@@ -177,6 +196,34 @@ impl<'a> Access<'a> {
             }
         };
         Self::show_all(scan, span, show)
+    }
+
+    /// As [`scan`](Self::scan), where `keep` says how many bytes it kept of a record; `None`: it wants no more. They count as
+    /// bytes of the reply, or, if `is_reply` is unset, only for all connections together.
+    ///
+    /// # Errors
+    /// As [`Room::reply_grows`].
+    pub(crate) fn gather(
+        &mut self,
+        span: &Span,
+        is_reply: bool,
+        mut keep: impl FnMut(&[u8], &[u8]) -> Option<usize>,
+    ) -> Result<(), Failure> {
+        let rooms = self.keyspace.rooms();
+        let (mut room, mut outcome) = (mem::take(&mut self.room), Ok(()));
+        let scanned = self.scan(span, |key, value| {
+            let Some(bytes) = keep(key, value) else {
+                return false;
+            };
+            outcome = match is_reply {
+                true => room.reply_grows(rooms, bytes),
+                false => room.grows(rooms, bytes),
+            };
+            outcome.is_ok()
+        });
+        self.room = room;
+        scanned?;
+        Ok(outcome?)
     }
 
     fn show_all(
@@ -389,54 +436,5 @@ fn at_once(
     match pin!(get).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(found) => Ok(found?),
         Poll::Pending => Err(Failure::Misses),
-    }
-}
-
-impl Span {
-    /// Those behind `place`. A place in front of the span, where a cursor of another one may stand, changes nothing.
-    pub(crate) fn behind(mut self, place: &[u8]) -> Self {
-        if let Bound::Included(start) = &self.start
-            && place >= &start[..]
-        {
-            self.start = Bound::Excluded(place.to_vec());
-        }
-        self
-    }
-
-    /// All records whose keys begin with `prefix`.
-    pub(crate) fn prefix(db: usize, prefix: &[u8]) -> Self {
-        Self {
-            db,
-            start: Bound::Included(prefix.to_vec()),
-            end: super::records::prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded),
-            is_reverse: false,
-            is_keys: false,
-            limit: None,
-        }
-    }
-
-    pub(crate) fn keys(mut self) -> Self {
-        self.is_keys = true;
-        self
-    }
-
-    pub(crate) fn reverse(mut self, is_reverse: bool) -> Self {
-        self.is_reverse = is_reverse;
-        self
-    }
-
-    pub(crate) fn limit(mut self, limit: usize) -> Self {
-        self.limit = Some(limit);
-        self
-    }
-
-    /// Whether it holds no key: its start lies behind its end.
-    fn is_empty(&self) -> bool {
-        match (&self.start, &self.end) {
-            (Bound::Included(start), Bound::Included(end)) => start > end,
-            (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end))
-            | (Bound::Excluded(start), Bound::Included(end)) => start >= end,
-            _ => false,
-        }
     }
 }

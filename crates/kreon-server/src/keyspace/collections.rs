@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use kreon::Value;
 
-use super::access::{Access, Span};
+use super::access::Access;
 use super::failure::Failure;
 use super::records::{
     COLLECTION, Head, Kind, STRING, Text, begin_text, element_key, expiry_key, prefix_end,
     record_key,
 };
+use super::span::Span;
 use crate::reply::CommandError;
 
 /// The error of a command on a key of another type.
@@ -255,6 +256,20 @@ impl Access<'_> {
         rest: &[&[u8]],
     ) -> Result<bool, Failure> {
         self.contains(collection.db, &element_key(collection.head.id, rest))
+    }
+
+    /// Sets an element; whether it is new.
+    pub(crate) fn set_element(
+        &mut self,
+        collection: &Collection,
+        rest: &[u8],
+        value: &[u8],
+    ) -> Result<bool, Failure> {
+        let key = element_key(collection.head.id, &[rest]);
+        let is_new = !self.contains(collection.db, &key)?;
+        self.put(collection.db, key, value.to_vec(), None)?;
+        self.touch((collection.db, collection.key.clone()));
+        Ok(is_new)
     }
 
     pub(crate) fn put_element(

@@ -3,11 +3,11 @@
 //! A write holds the stripes of its keys alone, in ascending order, so that no two wait for each other. A read of several
 //! records shares them if they are free, and reads a snapshot if not: it never waits.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
+
+use super::key_hash::key_hash;
 
 /// Number of stripes.
 pub(crate) const STRIPES: u16 = 4096;
@@ -60,7 +60,6 @@ impl Stripes {
 #[derive(Debug)]
 pub(crate) struct Locks {
     stripes: Box<[Semaphore]>,
-    seed: u64,
 }
 
 /// Locks that are held until the drop, by whichever thread.
@@ -79,29 +78,12 @@ impl Locks {
         let stripes = (0..STRIPES).map(|_| Semaphore::new(WHOLE as usize));
         Arc::new(Self {
             stripes: stripes.collect(),
-            seed: RandomState::new().hash_one(0),
         })
     }
 
     /// The stripe of a key.
     pub(crate) fn stripe(&self, db: usize, key: &[u8]) -> u16 {
-        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mix = |hash: u64, word: u64| {
-            let product = u128::from(hash ^ word) * u128::from(FACTOR);
-            // Both halves: the upper bits of a word count, too.
-            (product >> 64) as u64 ^ product as u64
-        };
-        let mut hash = mix(self.seed, db as u64 ^ (key.len() as u64) << 32);
-        let (words, rest) = key.as_chunks::<8>();
-        for word in words {
-            hash = mix(hash, u64::from_le_bytes(*word));
-        }
-        let mut last = [0; 8];
-        for (to, from) in last.iter_mut().zip(rest) {
-            *to = *from;
-        }
-        hash = mix(hash, u64::from_le_bytes(last));
-        (hash >> 32) as u16 % STRIPES
+        (key_hash(db, key) >> 32) as u16 % STRIPES
     }
 
     /// Waits until nobody else has any of `stripes`.

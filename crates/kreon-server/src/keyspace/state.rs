@@ -1,6 +1,6 @@
 //! The databases, and what their commands share.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,17 +13,20 @@ use super::ids::Ids;
 use super::locks::Locks;
 use super::random::Random;
 use super::records::COLLECTION;
+use super::room::{Room, Rooms};
 use super::waiters::Waiters;
 use super::watch::WatchTable;
+use crate::budget::Share;
 use crate::reply::CommandError;
 use crate::settings::Persistence;
 
 /// Settings of a keyspace.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct KeyspaceOptions {
     /// Number of databases, 1 to 256.
     pub databases: usize,
     pub persistence: Persistence,
+    pub rooms: Rooms,
 }
 
 /// Databases 0 to n of a store, which one server uses alone.
@@ -56,12 +59,24 @@ pub(crate) struct Client {
     pub db: Cell<usize>,
     /// What the replies since the last [`Keyspace::durable`] rest on.
     pub awaited: Cell<Epoch>,
+    /// What replies hold of the budget that are not sent yet.
+    held: RefCell<Vec<Share>>,
 }
 
 impl Client {
     /// Lets the next replies wait for `epoch`.
     pub(crate) fn rests_on(&self, epoch: Epoch) {
         self.awaited.set(self.awaited.get().max(epoch));
+    }
+
+    /// Holds what was gathered for a reply until [`release`](Self::release).
+    pub(crate) fn holds(&self, room: Room) {
+        self.held.borrow_mut().extend(room.into_share());
+    }
+
+    /// The replies count elsewhere from now on, or were sent.
+    pub(crate) fn release(&self) {
+        self.held.borrow_mut().clear();
     }
 }
 
@@ -124,6 +139,10 @@ impl Keyspace {
     /// Number of databases.
     pub(crate) fn databases(&self) -> usize {
         self.databases.len()
+    }
+
+    pub(crate) fn rooms(&self) -> &Rooms {
+        &self.options.rooms
     }
 
     pub(crate) fn persistence(&self) -> Persistence {

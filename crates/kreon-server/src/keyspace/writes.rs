@@ -1,13 +1,14 @@
 //! Writes of records, before they are applied together: of one command, or of several that run as a group.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::BuildHasherDefault;
 use std::mem;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kreon::{Durability, WriteBatch};
 
 use super::failure::Failure;
+use super::key_hash::{Hashed, key_hash};
 use super::state::Keyspace;
 use super::target::Target;
 
@@ -66,7 +67,7 @@ pub(crate) struct Writes {
     list: Vec<Write>,
     /// The last write of each record by the hash of the record; empty up to [`SEARCHED_MAX`] writes. Of two records with one
     /// hash it has either.
-    last: HashMap<u64, usize>,
+    last: HashMap<u64, usize, BuildHasherDefault<Hashed>>,
     /// Writes from here on may be replaced where they are: the last deletion of a range lies in front of them.
     replaceable: usize,
     /// Of keys and values.
@@ -83,7 +84,7 @@ impl Writes {
         };
         let hash = match self.list.len() {
             ..SEARCHED_MAX => None,
-            _ => Some(self.hash(db, key)),
+            _ => Some(key_hash(db, key)),
         };
         let before = self.place(hash, db, key);
         if let Some(before) = before.filter(|&place| place >= self.replaceable)
@@ -123,15 +124,10 @@ impl Writes {
         self.bytes = 0;
     }
 
-    fn hash(&self, db: usize, key: &[u8]) -> u64 {
-        self.last.hasher().hash_one((db, key))
-    }
-
     fn index_all(&mut self) {
         for (place, write) in self.list.iter().enumerate() {
             if let Some((db, key)) = write.record() {
-                let hash = self.last.hasher().hash_one((db, key));
-                self.last.insert(hash, place);
+                self.last.insert(key_hash(db, key), place);
             }
         }
     }
@@ -139,7 +135,7 @@ impl Writes {
     /// Where the last write of a record is. `hash`: that of the record, if it is known already.
     fn place(&self, hash: Option<u64>, db: usize, key: &[u8]) -> Option<usize> {
         if !self.last.is_empty() {
-            let hash = hash.unwrap_or_else(|| self.hash(db, key));
+            let hash = hash.unwrap_or_else(|| key_hash(db, key));
             let place = *self.last.get(&hash)?;
             if self.list.get(place)?.is_of(db, key) {
                 return Some(place);

@@ -10,7 +10,8 @@ use bytes::{Bytes, BytesMut};
 
 use super::stream::Stream;
 use super::worker::Worker;
-use crate::clients::{ClientEntry, Share};
+use crate::budget::Share;
+use crate::clients::ClientEntry;
 use crate::command::Pipeline;
 use crate::metrics::Answered;
 use crate::resp::{Parsed, Parser, Violation};
@@ -104,6 +105,7 @@ impl Connection {
             .output_bytes
             .store(self.output.len(), Ordering::Relaxed);
         let kept = self.parser.held_bytes() + self.session.kept_bytes();
+        self.session.client.release();
         match self.share.hold(input + output + kept) {
             true => Ok(()),
             false => Err(End::Memory("the buffers of all connections are full")),

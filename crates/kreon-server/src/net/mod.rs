@@ -8,6 +8,7 @@ mod gets;
 mod listener;
 mod output;
 mod reading;
+mod roster;
 mod serving;
 mod stream;
 mod tls;

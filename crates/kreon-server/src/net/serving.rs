@@ -25,7 +25,7 @@ async fn serve(worker: Rc<Worker>, arrival: Arrival) {
         admission,
         entry,
     } = arrival;
-    worker.add(admission.id, &entry);
+    let _seat = worker.connections.add(admission.id, &entry);
     match socket.into_stream(worker.tls.as_ref()).await {
         Ok(stream) => {
             let end = Connection::new(&worker, stream, &entry).serve().await;
@@ -33,7 +33,6 @@ async fn serve(worker: Rc<Worker>, arrival: Arrival) {
         }
         Err(error) => tracing::debug!(%error, from = entry.address, "no connection"),
     }
-    worker.remove(admission.id);
 }
 
 impl Connection {
@@ -95,9 +94,9 @@ pub(crate) async fn run_worker(worker: Rc<Worker>, mut arrivals: UnboundedReceiv
     }
     worker.end_connections();
     let end_max = worker.shared.settings.end_max;
-    let all_ended = tokio::time::timeout(end_max, worker.all_ended());
+    let all_ended = tokio::time::timeout(end_max, worker.connections.all_ended());
     if all_ended.await.is_err() {
-        let left = worker.count();
+        let left = worker.connections.count();
         tracing::warn!(left, "connections were cut off");
     }
 }

@@ -6,6 +6,7 @@ mod edges;
 mod expiry;
 mod model;
 mod pipelines;
+mod rooms;
 mod sequences;
 mod together;
 
@@ -19,7 +20,7 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Combiner, Command, Pipeline, execute, execute_all, find};
-use crate::keyspace::{Client, Keyspace, KeyspaceOptions, Watching};
+use crate::keyspace::{Client, Keyspace, KeyspaceOptions, Rooms, Watching};
 use crate::reply::{Reply, double_text};
 use crate::settings::Persistence;
 
@@ -52,6 +53,7 @@ fn keyspace(store: Store, clock: Clock, persistence: Persistence) -> Arc<Keyspac
     let options = KeyspaceOptions {
         databases: 4,
         persistence,
+        rooms: Rooms::unlimited(),
     };
     Keyspace::open(store, options, clock).unwrap()
 }

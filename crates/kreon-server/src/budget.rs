@@ -1,4 +1,4 @@
-//! The bytes that all connections together may hold in their buffers.
+//! The bytes that all connections together may hold: in their buffers, and in replies that are being gathered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,6 +40,11 @@ impl Share {
             budget: Arc::clone(budget),
             bytes: 0,
         }
+    }
+
+    /// What it holds of the budget.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Changes what is held to `bytes`. False: the budget has not as much, and nothing is changed. Bytes below 64 KiB
