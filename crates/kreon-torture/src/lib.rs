@@ -17,8 +17,7 @@
 //! - [`mod@feeds`]: followers of the change feed over power cuts
 //! - [`mod@deleted_ranges`]: puts beside deletions of ranges, by threads
 //! - [`mod@long_loads`]: loads of several segments, with checkpoints beside them
-//! - [`mod@kvell`]: partitions of the engine KVell over power cuts and failures
-//! - [`mod@tucana`]: stores of the engine Tucana over power cuts and failures
+//! - [`mod@engines`]: the engines KVell and Tucana; [`mod@kvell`], [`mod@tucana`]: what is particular to each
 //! - [`class`], [`workload`]: what fails, and while what is done
 //! - [`trial`]: one store under one of them
 //! - `planted` (feature): bugs on command, that all of this must find
@@ -47,6 +46,7 @@ pub mod crashes;
 pub mod damage;
 pub mod deleted_ranges;
 pub mod duet;
+pub mod engines;
 pub mod faults;
 pub mod feeds;
 pub mod gaps;
@@ -90,10 +90,8 @@ pub use faults::{faults, replay as replay_fault};
 pub use feeds::{feeds, many_feeds};
 pub use gaps::gaps;
 pub use history::{Crowd, history, history_of};
-pub use kvell::{kvell, many_kvell};
 pub use long_loads::long_loads;
 pub use members::members;
 pub use metamorphic::metamorphic;
 pub use overwrites::overwrites;
 pub use torn_tails::torn_tails;
-pub use tucana::{many_tucana, tucana};

@@ -156,9 +156,9 @@ enum Command {
         seed: u64,
     },
     /// Cuts the power of stores of the engine KVell and fails their calls, and checks what is left.
-    Kvell(kreon_torture::kvell::Arguments),
+    Kvell(kreon_torture::engines::Arguments),
     /// Cuts the power of stores of the engine Tucana, and checks what is left.
-    Tucana(kreon_torture::tucana::Arguments),
+    Tucana(kreon_torture::engines::Arguments),
     /// Plants bugs in the store, one after the other, and demands that each is caught.
     #[cfg(feature = "planted")]
     Planted(kreon_torture::planted::Arguments),
@@ -283,8 +283,8 @@ fn run(command: Command) -> Option<Counts> {
         Command::Mirror { scripts, seed, all } => kreon_torture::mirror::run(scripts, seed, all),
         Command::Backups { runs, seed } => kreon_torture::many_backups(runs, seed),
         Command::Feeds { runs, seed } => kreon_torture::many_feeds(runs, seed),
-        Command::Kvell(arguments) => arguments.run(),
-        Command::Tucana(arguments) => arguments.run(),
+        Command::Kvell(arguments) => kreon_torture::kvell::run(arguments),
+        Command::Tucana(arguments) => kreon_torture::tucana::run(arguments),
         #[cfg(feature = "planted")]
         Command::Planted(arguments) => kreon_torture::planted::planted(&arguments),
         #[cfg(feature = "planted")]

@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use kreon_base::Bug;
 
+use crate::engines::Cut;
 use crate::hang::{Activity, Patience};
+use crate::kvell::Kvell;
+use crate::tucana::Tucana;
 use crate::{
-    Counts, Extent, Sim, backups, damage, deleted_ranges, faults, feeds, gaps, history, kvell,
-    long_loads, members, metamorphic, mirror, overwrites, torn_tails, tucana,
+    Counts, Extent, Sim, backups, damage, deleted_ranges, engines, faults, feeds, gaps, history,
+    long_loads, members, metamorphic, mirror, overwrites, torn_tails,
 };
 
 /// What looks for a bug.
@@ -196,6 +199,8 @@ impl Hunt {
             stops_at_first: true,
             ..Extent::default()
         };
+        let coarse = |seed: u64| 9001 / (1 + seed as usize / 101);
+        let some_seconds = left.min(Duration::from_secs(10));
         match self {
             Self::Sim => Sim {
                 stops_at_failure: true,
@@ -206,7 +211,7 @@ impl Hunt {
             Self::Faults => faults(seed, extent(11)),
             // The sweep has no seed: finer every time.
             Self::Damage => damage(extent(97 / (seed as usize).min(97))),
-            Self::History => history(left.min(Duration::from_secs(10)), seed),
+            Self::History => history(some_seconds, seed),
             Self::Metamorphic => metamorphic(8, seed),
             Self::Overwrites => overwrites(seed),
             Self::TornTails => torn_tails(seed),
@@ -222,16 +227,14 @@ impl Hunt {
             Self::Joins => mirror::joins(seed),
             Self::Backups => backups(seed),
             Self::Feeds => feeds(seed),
-            Self::Kvell => kvell(seed),
+            Self::Kvell => Kvell::states(seed),
             // As `Damage`, but never so fine that a step takes minutes.
-            Self::KvellDamage => kvell::damage::damage(extent(9001 / (1 + seed as usize / 101))),
-            Self::KvellHistory => kvell::history::history(left.min(Duration::from_secs(10)), seed),
-            Self::Tucana => tucana(seed),
-            Self::TucanaFaults => tucana::faults::faults(seed, extent(23)),
-            Self::TucanaDamage => tucana::damage::damage(extent(9001 / (1 + seed as usize / 101))),
-            Self::TucanaHistory => {
-                tucana::history::history(left.min(Duration::from_secs(10)), seed)
-            }
+            Self::KvellDamage => engines::damage::damage::<Kvell>(extent(coarse(seed))),
+            Self::KvellHistory => engines::history::history::<Kvell>(some_seconds, seed),
+            Self::Tucana => Tucana::states(seed),
+            Self::TucanaFaults => engines::faults::faults::<Tucana>(seed, extent(23)),
+            Self::TucanaDamage => engines::damage::damage::<Tucana>(extent(coarse(seed))),
+            Self::TucanaHistory => engines::history::history::<Tucana>(some_seconds, seed),
             Self::LongLoads => long_loads(seed),
             Self::DeletedRanges => deleted_ranges(),
         }

@@ -11,13 +11,29 @@ use kreon_sim::{
 
 use super::model::KeyModel;
 use super::setting::Setting;
+use super::store::Kvell;
 use super::world::World;
+use crate::Counts;
+use crate::engines::Cut;
 
 /// With so much memory no put is refused for lack of it.
 const AMPLE_BYTES: usize = 2 << 20;
 
+impl Cut for Kvell {
+    /// Power cuts of a course, each with a crash state that is opened and compared.
+    const STATES: u64 = 12;
+
+    fn cuts(seed: u64) -> (Counts, Result<(), String>) {
+        let mut counts = Counts::default();
+        for _ in 0..Self::STATES {
+            counts.count("crash states");
+        }
+        (counts, run(seed, Self::STATES))
+    }
+}
+
 /// Opens, uses and cuts a store `rounds` times, all from `seed`. `Err` tells what was wrong, and in which round.
-pub(super) fn run(seed: u64, rounds: u64) -> Result<(), String> {
+fn run(seed: u64, rounds: u64) -> Result<(), String> {
     let mut dice = Dice::new(seed);
     let setting = Setting::new(&mut dice);
     let mut course = Course {

@@ -1,57 +1,80 @@
-//! Partitions of the engine KVell on a simulated device: requests, transfers and flushes in an order that dice choose,
-//! power cuts, failing calls, and a judge of what is left.
+//! The engine KVell under torture: its partitions on a simulated device, with requests, transfers and flushes in an order that
+//! dice choose, power cuts, failing calls, and a judge of what is left.
 //!
 //! - `model`: what each key may have
 //! - `setting`: what a world is like
 //! - `world`: partitions, their device, and what is under way
 //! - `course`: requests, cuts and checks
 //!
-//! And whole stores, with their workers:
+//! And whole stores, with their workers, under [the hunts of all engines](crate::engines):
 //!
-//! - [`mod@faults`]: every single failure of the device
-//! - [`mod@damage`]: changes of every sector
-//! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
-//! - [`mod@crash`]: processes that are killed
-//! - [`arguments`]: the command
+//! - `store`: a store as the hunts see it
+//! - `script`: what calls fail under
+//! - `damage`: volumes that are damaged
+//! - `clients`: how clients use a store
+//! - `crash`: what processes are killed
 
-pub mod arguments;
+mod clients;
 mod course;
-pub mod crash;
-pub mod damage;
-pub mod faults;
-pub mod history;
+mod crash;
+mod damage;
 mod model;
+mod script;
 mod setting;
+mod store;
 mod world;
 
+pub(crate) use store::Kvell;
+
 use crate::Counts;
-use crate::seeds::{judged, many};
+use crate::engines::Arguments;
 
-pub use arguments::Arguments;
-
-/// Power cuts of a course, and crash states that are opened and compared.
-pub const CUTS: u64 = 12;
-
-/// Tries at least `states` crash states, [`CUTS`] of each seed from `seed` on. A failure does not end it.
-pub fn many_kvell(states: u64, seed: u64) -> Counts {
-    many("kvell", states.div_ceil(CUTS), seed, kvell)
-}
-
-/// A store by `seed`, and its power cuts.
-pub fn kvell(seed: u64) -> Counts {
-    let mut counts = judged(("kvell", "stores"), seed, Ok(course::run(seed, CUTS)));
-    for _ in 0..CUTS {
-        counts.count("crash states");
-    }
-    counts
+/// Tries the engine.
+pub fn run(arguments: Arguments) -> Counts {
+    arguments.run::<Kvell>()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Kvell;
+    use crate::Extent;
+    use crate::engines::{Cut, damage, faults, history};
+
     #[test]
     fn power_cuts_and_failures_lose_no_durable_change_and_bring_nothing_back() {
         for seed in 1..=20 {
-            let counts = super::kvell(seed);
+            let counts = Kvell::states(seed);
+            assert_eq!(counts.failures, Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_failing_call_is_told_and_nothing_durable_is_lost() {
+        let extent = Extent {
+            stride: 83,
+            ..Extent::default()
+        };
+        let counts = faults::faults::<Kvell>(1, extent);
+        assert_eq!(counts.failures, Vec::<String>::new());
+        assert!(counts.total() >= 10, "{counts}");
+    }
+
+    #[test]
+    fn damage_to_any_sector_of_a_volume_of_kvell_is_told_or_does_no_harm() {
+        let counts = damage::damage::<Kvell>(Extent {
+            stride: 9001,
+            ..Extent::default()
+        });
+        assert_eq!(counts.failed, 0, "{counts}");
+        let kinds = ["Refused", "Told", "Harmless"];
+        let has = |kind| counts.tried.keys().any(|class| class.ends_with(kind));
+        assert!(kinds.into_iter().all(has), "{counts}");
+    }
+
+    #[test]
+    fn what_clients_of_kvell_see_of_each_key_has_an_order() {
+        for seed in 1..=6 {
+            let counts = history::life::<Kvell>(seed);
             assert_eq!(counts.failures, Vec::<String>::new());
         }
     }

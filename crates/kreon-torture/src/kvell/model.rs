@@ -31,7 +31,7 @@ impl fmt::Debug for Version {
 
 /// The versions of one key. The first is what it had when the store was opened.
 #[derive(Debug)]
-pub(super) struct KeyModel {
+pub struct KeyModel {
     versions: Vec<Version>,
 }
 

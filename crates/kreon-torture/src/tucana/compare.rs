@@ -2,32 +2,23 @@
 
 use std::ops::Range;
 
-use ::tucana::{Direction, Result, ScanRange, Store};
+use ::tucana::{Direction, Result, ScanRange};
 use kreon_sim::Dice;
 
 use super::model::{Pairs, Written};
+use super::store::Tucana;
+use crate::engines::Engine;
 
 /// What is wrong.
 pub(super) type Wrong = String;
 
 /// All pairs of a store, which has no others than of these keys.
 pub(super) fn contents(
-    store: &Store,
+    store: &Tucana,
     keys: &[Vec<u8>],
 ) -> Result<std::result::Result<Pairs, Wrong>> {
-    let mut pairs: Pairs = vec![None; keys.len()];
-    for pair in store.scan(ScanRange::default(), Direction::Forward) {
-        let (key, value) = pair?;
-        let Ok(number) = keys.binary_search(&key) else {
-            return Ok(Err(format!("a key that nobody put: {}", shown(&key))));
-        };
-        match Written::of(&value) {
-            Ok(written) if pairs[number].is_none() => pairs[number] = Some(written),
-            Ok(_) => return Ok(Err(format!("key {number} is shown twice"))),
-            Err(what) => return Ok(Err(format!("key {number}: {what}"))),
-        }
-    }
-    Ok(Ok(pairs))
+    let written = |value: Option<Vec<u8>>| value.as_deref().map(Written::of).transpose();
+    Ok(store.contents(keys)?.into_iter().map(written).collect())
 }
 
 /// Compares the pairs of a scan with those of `pairs` in a range of numbers.

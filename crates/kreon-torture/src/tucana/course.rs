@@ -1,6 +1,6 @@
 //! Openings of a store, each ended by a power cut, and checks of what the cut may leave.
 
-use ::tucana::{Error, Store};
+use ::tucana::{Error, Recovery};
 use kreon_judge::Version;
 use kreon_sim::{Crash, Dice, Image, Keep, SimDevice};
 
@@ -9,19 +9,31 @@ use super::model::{Journal, Pairs};
 use super::pattern::Pattern;
 use super::session::{Moment, Session, excused};
 use super::setting::Setting;
+use super::store::Tucana;
 use crate::Counts;
+use crate::engines::{Cut, Engine};
 
 /// Openings of a store.
 const ROUNDS: u64 = 4;
 
 /// Crash states of a seed.
-pub(super) const STATES: u64 = 48;
+const STATES: u64 = 48;
 
 /// Steps after a power cut, at most.
 const STEPS_AFTER_MAX: u64 = 60;
 
+impl Cut for Tucana {
+    const STATES: u64 = STATES;
+
+    fn cuts(seed: u64) -> (Counts, Result<(), Wrong>) {
+        let mut counts = Counts::default();
+        let outcome = run(seed, &mut counts);
+        (counts, outcome)
+    }
+}
+
 /// Opens, uses and cuts a store, all from `seed`. `Err` tells what was wrong, and in which round.
-pub(super) fn run(seed: u64, counts: &mut Counts) -> Result<(), Wrong> {
+fn run(seed: u64, counts: &mut Counts) -> Result<(), Wrong> {
     let mut dice = Dice::new(seed);
     let setting = Setting::new(&mut dice);
     let mut course = Course {
@@ -73,7 +85,7 @@ impl Course {
         }
     }
 
-    fn use_store(&mut self, device: &SimDevice, store: Store) -> Result<Journal, Wrong> {
+    fn use_store(&mut self, device: &SimDevice, store: Tucana) -> Result<Journal, Wrong> {
         let (setting, dice) = (&self.setting, &mut self.dice);
         let held = (self.pairs.clone(), self.version);
         let mut session = Session::new(&store, device, setting, held);
@@ -145,12 +157,15 @@ impl Course {
         }
         session.verify()?;
         let (_, pairs, version) = session.end(dice)?;
-        match store.close() {
-            Ok(()) => {}
-            Err(error) => {
-                excused("a close", &error, &device, setting)?;
-                return Ok(found);
-            }
+        // A replay finds what a sync has made durable.
+        let is_dropped = setting.recovery == Recovery::ReplayLog && dice.below(2) == 0;
+        let ended = match is_dropped {
+            true => store.sync().map(|()| drop(store)),
+            false => store.close(),
+        };
+        if let Err(error) = ended {
+            excused("an end", &error, &device, setting)?;
+            return Ok(found);
         }
         let store = match setting.open(&device) {
             Ok(store) => store,

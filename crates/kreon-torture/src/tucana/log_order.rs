@@ -1,54 +1,104 @@
-//! The order of the log: of all records of a key the newest is what the tree has. A replay of the log would need that.
+//! The order of the log is that of the tree: of all records of a key the newest is the one that a replay finds, and it must be
+//! the one that the store showed at last.
 //!
-//! Only where no power cut has left records of changes that are lost.
+//! Threads write the same keys at the same moment. Each appends its record and then waits for a slow device: the record that the
+//! leaf points at must be read, to compare its key. So records come to leaves in any order.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
-use ::tucana::Store;
-use ::tucana::format::Superblock;
-use kreon_base::{LogOffset, PAGE_BYTES, PageNo, SEGMENT_BYTES, SegmentId};
-use kreon_format::{
-    Fragment, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader, RecordKind, SUPERBLOCK_PAGES,
-    StoreId,
-};
+use ::tucana::Recovery;
+use kreon_base::Error;
 use kreon_judge::{Version, value};
-use kreon_sim::Image;
+use kreon_sim::{Call, Effect, Fault, Image, Keep, SimDevice, SimOptions};
 
+use super::setting::options;
+use super::store::Tucana;
+use crate::engines::{Durability, Engine};
 use crate::watchdog::without_panic;
 
 /// Threads that race.
-const RACERS: u64 = 2;
+const RACERS: u64 = 4;
 
-/// Has threads write each of the keys at the same moment, and puts a commit before some of these: so records come to leaves in
-/// another order than to the log. Returns a version above those that it used.
+/// Races, each in an opening and in keys of its own.
+const RACES: u64 = 4;
+
+/// Keys of a race.
+const KEYS: u64 = 24;
+
+/// So long that each record has pages of its own.
+const VALUE_BYTES: usize = 5000;
+
+/// What a read of the device takes.
+const READ_TIME: Duration = Duration::from_micros(400);
+
+/// Has threads write the same keys at the same moments, and compares what they left with what a replay of the log finds.
 ///
 /// # Errors
-/// A call failed.
-pub(super) fn race(store: &Store, keys: &[Vec<u8>], version: Version) -> Result<Version, String> {
-    // A deletion of what is not there leaves no record.
-    let first = value::encode(version, 20);
-    let all = keys
-        .iter()
-        .try_for_each(|key| store.put(key, &first).map(drop));
-    all.map_err(|error| format!("a write before a race failed: {error}"))?;
-    let version = version + 1;
+/// What is wrong.
+pub(super) fn race() -> Result<(), String> {
+    let told = |error: Error| format!("a race of writers: {error}");
+    let device = Arc::new(SimDevice::new(SimOptions::default()));
+    let key = |number: u64| (number as u32).to_be_bytes().to_vec();
+    let keys: Vec<Vec<u8>> = (0..RACES * KEYS).map(key).collect();
+    let store = open(&device).map_err(told)?;
+    let first = value::encode(1, VALUE_BYTES);
+    let put = |key: &Vec<u8>| store.change(key, Some(&first), Durability::Buffered);
+    let mut puts = keys.iter().map(put);
+    puts.try_for_each(|it| it.map(drop)).map_err(told)?;
+    store.close().map_err(told)?;
+    for (number, of_race) in (0..).zip(keys.chunks(KEYS as usize)) {
+        // It has nothing in memory.
+        let store = open(&device).map_err(told)?;
+        device.inject(Fault::nth(1, Call::Read, Effect::Slow { time: READ_TIME }).for_ever());
+        race_in(&store, of_race, 2 + number * KEYS * RACERS)?;
+        device.clear_faults();
+        let shown = store.contents(&keys).map_err(told)?;
+        store.sync().map_err(told)?;
+        let image = device.history().crash().image(&mut Keep::Nothing);
+        compare(&shown, &replayed(image, &keys).map_err(told)?)?;
+        store.close().map_err(told)?;
+    }
+    Ok(())
+}
+
+fn compare(shown: &[Option<Vec<u8>>], replayed: &[Option<Vec<u8>>]) -> Result<(), String> {
+    match (0..shown.len()).find(|&key| shown[key] != replayed[key]) {
+        None => Ok(()),
+        Some(key) => {
+            let version = |of: &[Option<Vec<u8>>]| of[key].as_deref().map(value::decode);
+            let (shown, replayed) = (version(shown), version(replayed));
+            Err(format!(
+                "key {key} has {shown:?} after a race, a replay of the log finds {replayed:?}"
+            ))
+        }
+    }
+}
+
+fn open(device: &Arc<SimDevice>) -> kreon_base::Result<Tucana> {
+    Tucana::on(device, &options(1 << 20, 1 << 30, Recovery::ReplayLog))
+}
+
+/// What the next opening finds.
+fn replayed(image: Image, keys: &[Vec<u8>]) -> kreon_base::Result<Vec<Option<Vec<u8>>>> {
+    let device = Arc::new(SimDevice::from_image(image, SimOptions::default()));
+    open(&device)?.contents(keys)
+}
+
+/// Each thread changes all keys, each key together with the others. Versions are those from `version` on.
+fn race_in(store: &Tucana, keys: &[Vec<u8>], version: Version) -> Result<(), String> {
     let arrived = AtomicU64::new(0);
     let racer = |racer: u64| -> Result<(), String> {
         for (number, key) in (0..).zip(keys) {
-            if racer == 0 && number % 2 == 0 {
-                let committed = store.commit();
-                committed.map_err(|error| format!("a commit in a race failed: {error}"))?;
-            }
             arrived.fetch_add(1, SeqCst);
             while arrived.load(SeqCst) < (number + 1) * RACERS {
                 std::thread::yield_now();
             }
             let value = value::encode(version + number * RACERS + racer, 20);
-            let outcome = match (number + racer) % 5 {
-                0 => store.delete(key),
-                _ => store.put(key, &value),
-            };
+            // A few deletions, which find a leaf without the key.
+            let is_put = !(number + racer).is_multiple_of(7);
+            let outcome = store.change(key, is_put.then_some(&value[..]), Durability::Buffered);
             outcome.map_err(|error| format!("a write in a race failed: {error}"))?;
         }
         Ok(())
@@ -67,71 +117,5 @@ pub(super) fn race(store: &Store, keys: &[Vec<u8>], version: Version) -> Result<
             .collect();
         let mut ends = racers.into_iter().map(|it| it.join());
         ends.try_for_each(|end| end.unwrap_or_else(|_| Err("PANIC of a racer".into())))
-    })?;
-    Ok(version + keys.len() as Version * RACERS)
-}
-
-/// Keys with the values that their newest records say.
-pub(super) type Newest = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// What the log on a device says of all keys.
-///
-/// # Errors
-/// There is no store.
-pub(super) fn newest(image: &Image) -> Result<Newest, String> {
-    let store = store_of(image)?;
-    let segments = (0..image.len_bytes() / SEGMENT_BYTES).map(|number| SegmentId(number as u32));
-    let header = |segment: SegmentId| {
-        let page = page_of(image, segment.first_page());
-        let header = LogSegmentHeader::decode(&page, store, segment).ok()?;
-        Some((header.sequence, segment))
-    };
-    let log: BTreeMap<u64, SegmentId> = segments.filter_map(header).collect();
-    let mut newest = Newest::new();
-    for (sequence, segment) in log {
-        read(
-            image,
-            FragmentSeal { store, sequence },
-            segment,
-            &mut newest,
-        );
-    }
-    Ok(newest)
-}
-
-fn page_of(image: &Image, page: PageNo) -> [u8; PAGE_BYTES] {
-    let mut bytes = [0; PAGE_BYTES];
-    image.read(page.offset_bytes(), &mut bytes);
-    bytes
-}
-
-fn store_of(image: &Image) -> Result<StoreId, String> {
-    let slots = (0..).zip(SUPERBLOCK_PAGES);
-    let mut whole =
-        slots.filter_map(|(slot, page)| Superblock::decode(&page_of(image, page), slot).ok());
-    whole
-        .next()
-        .map(|superblock| superblock.store)
-        .ok_or_else(|| "no superblock is whole".into())
-}
-
-/// Takes the records of a segment, one after the other, up to the first place that holds none.
-fn read(image: &Image, seal: FragmentSeal, segment: SegmentId, newest: &mut Newest) {
-    let bytes = image.bytes(segment.offset_bytes(), SEGMENT_BYTES as usize);
-    let mut at = LOG_HEADER_BYTES as usize;
-    while at < bytes.len() {
-        let offset = LogOffset(segment.offset_bytes() + at as u64);
-        let Ok(fragment) = Fragment::decode(&bytes[at..], &seal, offset) else {
-            return;
-        };
-        if let Fragment::Record { header, payload } = fragment
-            && let Some((key, value)) = payload.split_at_checked(header.key_bytes as usize)
-        {
-            match header.kind {
-                RecordKind::Put => drop(newest.insert(key.to_vec(), value.to_vec())),
-                _ => drop(newest.remove(key)),
-            }
-        }
-        at += fragment.extent_bytes();
-    }
+    })
 }

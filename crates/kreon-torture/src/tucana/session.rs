@@ -1,6 +1,6 @@
 //! An open store, and what it must hold.
 
-use ::tucana::{Error, ErrorKind, Store, StoreSnapshot};
+use ::tucana::{Error, ErrorKind, StoreSnapshot};
 use kreon_judge::Version;
 use kreon_sim::{Call, Dice, SimDevice};
 
@@ -9,12 +9,14 @@ use super::model::{Journal, Pairs, Written};
 use super::open_scan::OpenScan;
 use super::pattern::Pattern;
 use super::setting::Setting;
+use super::store::Tucana;
+use crate::engines::{Durability, Engine};
 
 /// Most snapshots and scans at a time.
 const KEPT_MAX: usize = 3;
 
 pub(super) struct Session<'a> {
-    store: &'a Store,
+    store: &'a Tucana,
     device: &'a SimDevice,
     setting: &'a Setting,
     pairs: Pairs,
@@ -41,10 +43,14 @@ impl Moment {
         }
     }
 
-    /// Notes the commit that was made since, if the device was flushed.
+    fn has_flushed(self, device: &SimDevice) -> bool {
+        Self::of(device).flushes > self.flushes
+    }
+
+    /// Notes what was made durable since, if the device was flushed.
     pub fn note(self, device: &SimDevice, is_done: bool, journal: &mut Journal) {
-        let now = Self::of(device);
-        if now.flushes > self.flushes {
+        if self.has_flushed(device) {
+            let now = Self::of(device);
             journal.commit(self.events, is_done.then_some(now.events));
         }
     }
@@ -68,7 +74,7 @@ pub(super) fn excused(
 impl<'a> Session<'a> {
     /// A store that was just opened and must hold `pairs`.
     pub fn new(
-        store: &'a Store,
+        store: &'a Tucana,
         device: &'a SimDevice,
         setting: &'a Setting,
         (pairs, version): (Pairs, Version),
@@ -77,7 +83,7 @@ impl<'a> Session<'a> {
             store,
             device,
             setting,
-            journal: Journal::new(pairs.clone()),
+            journal: Journal::new(setting.recovery, pairs.clone()),
             pairs,
             version,
             scans: Vec::new(),
@@ -89,7 +95,10 @@ impl<'a> Session<'a> {
     pub fn step(&mut self, dice: &mut Dice, pattern: &mut Pattern) -> Result<(), Wrong> {
         let die = dice.below(1000);
         if die < self.setting.commits {
-            return self.commit();
+            return match dice.below(2) {
+                0 => self.commit(),
+                _ => self.sync(),
+            };
         }
         match dice.below(1000) {
             0 | 1 => self.verify(),
@@ -102,13 +111,12 @@ impl<'a> Session<'a> {
             }
             _ => {
                 let key = pattern.key(dice, self.setting.keys.len());
-                match pattern.deletes(dice) {
-                    true => self.change(key, None),
-                    false => {
-                        let len_bytes = self.setting.len_bytes(dice);
-                        self.change(key, Some(len_bytes))
-                    }
-                }
+                let len_bytes = (!pattern.deletes(dice)).then(|| self.setting.len_bytes(dice));
+                let how = match dice.below(1000) < self.setting.syncs {
+                    true => Durability::Sync,
+                    false => Durability::Buffered,
+                };
+                self.change(key, len_bytes, how)
             }
         }
     }
@@ -123,55 +131,95 @@ impl<'a> Session<'a> {
                 false => dice.below(count as u64) as usize,
             };
             let len_bytes = self.setting.len_bytes(dice).min(300);
-            self.change(key, Some(len_bytes))?;
+            self.change(key, Some(len_bytes), Durability::Buffered)?;
         }
         Ok(())
     }
 
     /// Gives a key a value of so many bytes, or deletes it.
-    fn change(&mut self, key: usize, len_bytes: Option<usize>) -> Result<(), Wrong> {
+    fn change(
+        &mut self,
+        key: usize,
+        len_bytes: Option<usize>,
+        how: Durability,
+    ) -> Result<(), Wrong> {
         self.version += 1;
         let written = len_bytes.map(|len_bytes| Written::new(self.version, len_bytes));
         let (begin, bytes) = (Moment::of(self.device), &self.setting.keys[key]);
-        let outcome = match written {
-            Some(written) => self.store.put(bytes, &written.bytes()),
-            None => self.store.delete(bytes),
-        };
+        let value = written.map(|written| written.bytes());
+        let outcome = self.store.change(bytes, value.as_deref(), how);
         // A change that finds no frames commits all those before it.
         begin.note(self.device, outcome.is_ok(), &mut self.journal);
         match outcome {
-            Ok(had_one) if had_one != self.pairs[key].is_some() => {
+            Ok(had_one) if had_one != Some(self.pairs[key].is_some()) => {
                 let known = self.pairs[key];
                 Err(format!(
-                    "a change of key {key} says {had_one}, it has {known:?}"
+                    "a change of key {key} says {had_one:?}, it has {known:?}"
                 ))
             }
             Ok(_) => {
-                self.pairs[key] = written;
-                self.journal.change(key, written);
-                for scan in &mut self.scans {
-                    scan.was_changed(key);
+                self.changed(key, written, begin);
+                if how == Durability::Sync {
+                    begin.note(self.device, true, &mut self.journal);
                 }
                 Ok(())
             }
-            // Nothing has changed: the next get of the key tells.
             Err(error) => {
                 self.excused("a change", &error)?;
-                self.get(key)
+                self.refused(key, written, (begin, how, &error))
             }
         }
     }
 
+    fn changed(&mut self, key: usize, written: Option<Written>, begin: Moment) {
+        self.pairs[key] = written;
+        self.journal.change(key, written, begin.events);
+        for scan in &mut self.scans {
+            scan.was_changed(key);
+        }
+    }
+
+    /// Nothing has changed: a get of the key tells. But a durable change may be there, and just not be durable.
+    fn refused(
+        &mut self,
+        key: usize,
+        written: Option<Written>,
+        (begin, how, error): (Moment, Durability, &Error),
+    ) -> Result<(), Wrong> {
+        // Of a device, too: then it is an error like any other of it.
+        let is_full = error.kind() == ErrorKind::OutOfSpace && self.device.faults_met() == 0;
+        if how == Durability::Sync && !is_full {
+            let found = self.store.get(&self.setting.keys[key]).ok();
+            if found.is_some_and(|found| found == written.map(|written| written.bytes())) {
+                self.changed(key, written, begin);
+                begin.note(self.device, false, &mut self.journal);
+                return Ok(());
+            }
+        }
+        if !is_full || begin.has_flushed(self.device) {
+            let known = self.pairs[key];
+            self.journal.refused(key, (written, known), begin.events);
+        }
+        self.get(key)
+    }
+
     pub fn commit(&mut self) -> Result<(), Wrong> {
         let begin = Moment::of(self.device);
-        let outcome = self.store.commit();
+        let outcome = self.store.0.commit();
         begin.note(self.device, outcome.is_ok(), &mut self.journal);
         outcome.or_else(|error| self.excused("a commit", &error))
     }
 
+    fn sync(&mut self) -> Result<(), Wrong> {
+        let begin = Moment::of(self.device);
+        let outcome = self.store.sync();
+        begin.note(self.device, outcome.is_ok(), &mut self.journal);
+        outcome.or_else(|error| self.excused("a sync", &error))
+    }
+
     pub fn verify(&mut self) -> Result<(), Wrong> {
         let begin = Moment::of(self.device);
-        let outcome = self.store.verify();
+        let outcome = self.store.0.verify();
         begin.note(self.device, outcome.is_ok(), &mut self.journal);
         let keys = self.pairs.iter().flatten().count() as u64;
         match outcome {
@@ -201,7 +249,7 @@ impl<'a> Session<'a> {
     fn scan(&self, dice: &mut Dice) -> Result<(), Wrong> {
         let keys = &self.setting.keys;
         let ((range, numbers), direction) = (range(dice, keys), direction(dice));
-        let found = self.store.scan(range, direction);
+        let found = self.store.0.scan(range, direction);
         let outcome = scanned(found, keys, (&self.pairs, numbers), direction);
         self.judged("a scan", outcome)
     }
@@ -226,7 +274,7 @@ impl<'a> Session<'a> {
         let keys = &self.setting.keys;
         if self.scans.len() < KEPT_MAX && dice.below(3) == 0 {
             let ((range, numbers), direction) = (range(dice, keys), direction(dice));
-            let scan = self.store.scan(range, direction);
+            let scan = self.store.0.scan(range, direction);
             self.scans.push(OpenScan::new(scan, direction, numbers));
             return Ok(());
         }
@@ -251,7 +299,7 @@ impl<'a> Session<'a> {
         let die = dice.below(8);
         if self.snapshots.is_empty() || die > 4 && self.snapshots.len() < KEPT_MAX {
             let pairs = self.pairs.clone();
-            self.snapshots.push((self.store.snapshot(), pairs));
+            self.snapshots.push((self.store.0.snapshot(), pairs));
             return Ok(());
         }
         let number = dice.below(self.snapshots.len() as u64) as usize;

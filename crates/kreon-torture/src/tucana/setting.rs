@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ::tucana::{Maintenance, Options, Recovery, Result, Store};
-use kreon_device::Device;
+use ::tucana::{Maintenance, Options, Recovery, Result};
 use kreon_sim::{Dice, Image, SimDevice, SimOptions};
+
+use super::store::Tucana;
 
 /// No volume of the torture becomes as long.
 const AMPLE_BYTES: u64 = 1 << 30;
@@ -15,7 +16,7 @@ pub(super) const MEMORY_BYTES_MIN: usize = 512 << 10;
 
 /// What keys are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub enum Style {
     /// A number.
     Short,
     /// A name with a number.
@@ -38,7 +39,7 @@ const STYLES: [Style; 5] = [
 
 /// A kind of store.
 #[derive(Clone)]
-pub(super) struct Setting {
+pub struct Setting {
     /// Sorted.
     pub keys: Vec<Vec<u8>>,
     style: Style,
@@ -49,8 +50,12 @@ pub(super) struct Setting {
     pub long: u64,
     /// Steps of an opening.
     pub steps: u64,
-    /// Of a thousand steps so many are commits.
+    /// Of a thousand steps so many are commits or syncs.
     pub commits: u64,
+    /// Of a thousand changes so many are durable when they return.
+    pub syncs: u64,
+    /// What an opening finds.
+    pub recovery: Recovery,
     /// All keys are put at first.
     pub is_filled: bool,
     /// Longest volume.
@@ -80,6 +85,8 @@ impl Setting {
             },
             steps,
             commits: [3, 20, 150][dice.below(3) as usize],
+            syncs: [0, 20, 300][dice.below(3) as usize],
+            recovery: [Recovery::LastCommit, Recovery::ReplayLog][dice.below(2) as usize],
             is_filled: dice.below(2) == 0,
             len_bytes_max: match is_small_volume {
                 true => (12 + 2 * dice.below(6)) << 20,
@@ -88,8 +95,8 @@ impl Setting {
         }
     }
 
-    /// The store that faults befall: little memory, high trees, log of several segments.
-    pub fn of_faults() -> Self {
+    /// The store that faults befall: little memory, high trees, log of several segments. By even seeds its log is replayed.
+    pub fn of_faults(seed: u64) -> Self {
         Self {
             keys: keys(Style::LongPrefix, 420),
             style: Style::LongPrefix,
@@ -98,6 +105,11 @@ impl Setting {
             long: 120,
             steps: 90,
             commits: 30,
+            syncs: 60,
+            recovery: match seed % 2 {
+                0 => Recovery::ReplayLog,
+                _ => Recovery::LastCommit,
+            },
             is_filled: true,
             len_bytes_max: AMPLE_BYTES,
         }
@@ -119,9 +131,9 @@ impl Setting {
     }
 
     /// Opens the store on a device.
-    pub fn open(&self, device: &Arc<SimDevice>) -> Result<Store> {
-        let options = options(self.memory_bytes, self.len_bytes_max);
-        Store::open(Arc::clone(device) as Arc<dyn Device>, &options)
+    pub fn open(&self, device: &Arc<SimDevice>) -> Result<Tucana> {
+        let options = options(self.memory_bytes, self.len_bytes_max, self.recovery);
+        Tucana::on(device, &options)
     }
 
     /// The length of a value.
@@ -141,21 +153,22 @@ impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} keys of style {:?}, {} KiB of memory, a volume of at most {} MiB",
+            "{} keys of style {:?}, {} KiB of memory, a volume of at most {} MiB, {:?}",
             self.keys.len(),
             self.style,
             self.memory_bytes >> 10,
-            self.len_bytes_max >> 20
+            self.len_bytes_max >> 20,
+            self.recovery
         )
     }
 }
 
-/// How all stores of the torture are opened: what a recovery finds, and when a commit is made, follows from the calls.
-pub(super) fn options(memory_bytes: usize, volume_bytes_max: u64) -> Options {
+/// How stores of the torture are opened that have no threads: when a commit is made follows from the calls.
+pub(super) fn options(memory_bytes: usize, volume_bytes_max: u64, recovery: Recovery) -> Options {
     Options {
         memory_bytes,
         volume_bytes_max,
-        recovery: Recovery::LastCommit,
+        recovery,
         maintenance: Maintenance::Callers,
         ..Options::default()
     }

@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ::kvell::Durability::Buffered;
-use ::kvell::{Options, Region, Store};
+use ::kvell::Options;
 use kreon_base::{ErrorKind, Result};
-use kreon_device::Device;
 use kreon_sim::{Image, SimDevice, SimOptions};
+
+use crate::engines::{Durability, Engine};
+use crate::kvell::store::Kvell;
 
 /// All fixtures by name.
 pub(super) const NAMES: [&str; 3] = ["closed", "dirty", "pages"];
 
-/// The region of all keys.
-pub(super) const REGION: &str = "r";
-
 /// A volume, and what is known of it.
-pub(super) struct Fixture {
+pub struct Fixture {
     pub options: Options,
     pub image: Image,
     /// The same volume when most items had an earlier value.
@@ -26,7 +24,7 @@ pub(super) struct Fixture {
 
 /// What is known of a key.
 #[derive(Default)]
-pub(super) struct Known {
+pub struct Known {
     pub value: Option<Vec<u8>>,
     /// What it had before, besides nothing.
     pub earlier: Vec<Vec<u8>>,
@@ -53,30 +51,27 @@ pub(super) fn make(name: &str) -> Result<Fixture> {
         keys: BTreeMap::new(),
     };
     let store = fixture.open(&device)?;
-    let region = store.region(REGION)?;
     let items = items(name == NAMES[0]);
     for (number, (key, len_bytes)) in items.iter().enumerate() {
-        fixture.put(&region, key, number, *len_bytes)?;
+        fixture.put(&store, key, number, *len_bytes)?;
     }
     store.sync()?;
     fixture.older = device.image();
     for (number, (key, len_bytes)) in items.iter().enumerate() {
         match number % 3 {
-            0 => fixture.put(&region, key, number + 100, *len_bytes)?,
-            1 => fixture.put(&region, key, number + 100, len_bytes / 3)?,
+            0 => fixture.put(&store, key, number + 100, *len_bytes)?,
+            1 => fixture.put(&store, key, number + 100, len_bytes / 3)?,
             _ => {}
         }
         if number % 4 == 3 {
-            fixture.delete(&region, key)?;
+            fixture.delete(&store, key)?;
         }
     }
-    drop(region);
     store.close()?;
     if name == "dirty" {
         let store = fixture.open(&device)?;
-        let region = store.region(REGION)?;
         for (number, (key, len_bytes)) in items.iter().enumerate().step_by(5) {
-            fixture.put(&region, key, number + 200, *len_bytes)?;
+            fixture.put(&store, key, number + 200, *len_bytes)?;
         }
         store.sync()?;
         fixture.keys.values_mut().for_each(|known| {
@@ -102,14 +97,14 @@ pub(super) fn device(image: Image) -> Arc<SimDevice> {
 
 impl Fixture {
     /// Opens the store on a device.
-    pub fn open(&self, device: &Arc<SimDevice>) -> Result<Store> {
-        self.options.open_on(Arc::clone(device) as Arc<dyn Device>)
+    pub fn open(&self, device: &Arc<SimDevice>) -> Result<Kvell> {
+        Kvell::on(device, &self.options)
     }
 
-    fn put(&mut self, region: &Region, key: &[u8], stamp: usize, len_bytes: usize) -> Result<()> {
+    fn put(&mut self, store: &Kvell, key: &[u8], stamp: usize, len_bytes: usize) -> Result<()> {
         let value = value(stamp, len_bytes);
-        match region.put(key, &value, Buffered) {
-            Ok(()) => {}
+        match store.change(key, Some(&value), Durability::Buffered) {
+            Ok(_) => {}
             // Longer than this build stores.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(()),
             Err(error) => return Err(error),
@@ -119,8 +114,8 @@ impl Fixture {
         Ok(())
     }
 
-    fn delete(&mut self, region: &Region, key: &[u8]) -> Result<()> {
-        region.delete(key, Buffered)?;
+    fn delete(&mut self, store: &Kvell, key: &[u8]) -> Result<()> {
+        store.change(key, None, Durability::Buffered)?;
         let known = self.keys.entry(key.to_vec()).or_default();
         known.earlier.extend(known.value.take());
         Ok(())

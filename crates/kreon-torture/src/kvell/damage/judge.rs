@@ -1,19 +1,20 @@
 //! What a store says about damage, and whether it may.
 
-use ::kvell::{Durability, Region, Store};
-use kreon_base::{ErrorKind, Result};
+use kreon_base::ErrorKind;
 use kreon_device::{AlignedBuf, Device};
 use kreon_sim::{SECTOR_BYTES, SimDevice};
 
-use super::fixture::{Fixture, Known, REGION, device};
+use super::fixture::{Fixture, Known, device};
 use crate::damage::hurt::{Edit, Hurt};
+use crate::engines::{Durability, Engine};
+use crate::kvell::store::Kvell;
 
 /// Bytes of the superblocks.
 const SUPERBLOCKS_BYTES: u64 = 4 * 4096;
 
 /// How a store took damage, as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// The opening said `Corruption`.
     Refused,
     /// A get and the verification said it.
@@ -34,7 +35,7 @@ struct Keys {
 }
 
 /// Opens a store on the hurt volume.
-pub(super) fn reopened(fixture: &Fixture, hurt: &Hurt) -> std::result::Result<Outcome, String> {
+pub(super) fn reopened(fixture: &Fixture, hurt: &Hurt) -> Result<Outcome, String> {
     let device = device(hurt.apply(&fixture.image, &fixture.older));
     let is_told = |kind| match kind {
         ErrorKind::Corruption => true,
@@ -49,8 +50,7 @@ pub(super) fn reopened(fixture: &Fixture, hurt: &Hurt) -> std::result::Result<Ou
     };
     let outcome = open_store(fixture, &store, hurt, true);
     let key = b"a key that is new";
-    let goes_on = region(&store).and_then(|it| it.put(key, "value", Durability::Sync));
-    match goes_on {
+    match store.change(key, Some(b"value"), Durability::Sync) {
         Err(error) if error.kind() != ErrorKind::Corruption => {
             Err(format!("a put failed: {error}"))
         }
@@ -64,9 +64,9 @@ pub(super) fn reopened(fixture: &Fixture, hurt: &Hurt) -> std::result::Result<Ou
 /// Hurts the volume under an open store, and heals it again.
 pub(super) fn live(
     fixture: &Fixture,
-    (store, device): (&Store, &SimDevice),
+    (store, device): (&Kvell, &SimDevice),
     hurt: &Hurt,
-) -> std::result::Result<Outcome, String> {
+) -> Result<Outcome, String> {
     let image = device.image();
     let hurt_image = hurt.apply(&image, &fixture.older);
     let changed = hurt.changed(&image, &fixture.older);
@@ -86,23 +86,18 @@ pub(super) fn live(
     outcome
 }
 
-fn region(store: &Store) -> Result<Region> {
-    store.region(REGION)
-}
-
 /// Compares the keys of an open store, and verifies it.
 fn open_store(
     fixture: &Fixture,
-    store: &Store,
+    store: &Kvell,
     hurt: &Hurt,
     is_reopened: bool,
-) -> std::result::Result<Outcome, String> {
-    let keys = match region(store) {
-        Ok(region) => compare(fixture, &region, hurt, is_reopened)?,
-        Err(error) if error.kind() == ErrorKind::Corruption => Keys { told: 1, older: 0 },
-        Err(error) => return Err(format!("no region: {error}")),
-    };
-    let report = store.verify().map_err(|error| format!("verify: {error}"))?;
+) -> Result<Outcome, String> {
+    let keys = compare(fixture, store, hurt, is_reopened)?;
+    let report = store
+        .store()
+        .verify()
+        .map_err(|error| format!("verify: {error}"))?;
     match (report.is_clean(), &keys) {
         (true, Keys { told: 1.., .. }) => {
             Err("a get says Corruption, a verification nothing".into())
@@ -116,14 +111,14 @@ fn open_store(
 
 fn compare(
     fixture: &Fixture,
-    region: &Region,
+    store: &Kvell,
     hurt: &Hurt,
     is_reopened: bool,
-) -> std::result::Result<Keys, String> {
+) -> Result<Keys, String> {
     let mut keys = Keys::default();
     for (key, known) in &fixture.keys {
         let shown = key.escape_ascii();
-        match region.get(key) {
+        match store.get(key) {
             Ok(found) if found == known.value => {}
             Ok(found) if is_earlier(known, found.as_deref()) => {
                 let is_torn = is_reopened && known.is_above_mark;

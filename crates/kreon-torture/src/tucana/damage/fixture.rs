@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ::tucana::{Error, Result, Store};
+use ::tucana::{Error, Recovery, Result, Store};
 use kreon_device::Device;
 use kreon_judge::value;
 use kreon_sim::{Call, Effect, Fault, Image, SimDevice, SimOptions};
@@ -17,7 +17,7 @@ pub(super) const NAMES: [&str; 4] = ["short keys", "high tree", "lost run", "pag
 const COMMITS: u64 = 160;
 
 /// A volume and what it holds.
-pub(super) struct Fixture {
+pub struct Fixture {
     pub image: Image,
     /// The same some commits ago.
     pub older: Image,
@@ -35,7 +35,7 @@ pub(super) fn device(image: Image) -> Arc<SimDevice> {
 
 /// Opens the store on a device.
 pub(super) fn open(device: &Arc<SimDevice>) -> Result<Store> {
-    let options = options(MEMORY_BYTES_MIN, 1 << 30);
+    let options = options(MEMORY_BYTES_MIN, 1 << 30, Recovery::LastCommit);
     Store::open(Arc::clone(device) as Arc<dyn Device>, &options)
 }
 

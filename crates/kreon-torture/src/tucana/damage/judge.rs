@@ -12,7 +12,7 @@ const SUPERBLOCKS_BYTES: u64 = 25 * 4096;
 
 /// How a store took damage, as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// The opening said `Corruption`.
     Refused,
     /// A read said it, and the verification.

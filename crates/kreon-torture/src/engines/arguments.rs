@@ -1,14 +1,18 @@
-//! The command `kreon-torture kvell`.
+//! The commands `kreon-torture kvell` and `kreon-torture tucana`.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::crash::{CrashArguments, WriterArguments};
-use super::{crash, damage, faults, history, many_kvell};
+use super::clients::Shared;
+use super::crash::{self, CrashArguments, Killed, WriterArguments};
+use super::damage::{self, Damaged};
+use super::engine::{Cut, many_states};
+use super::faults::{self, Scripted};
+use super::history;
 use crate::{Counts, Extent};
 
-/// What is tried: power cuts and failures of partitions, if nothing else is named.
+/// What is tried: power cuts, if nothing else is named.
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -51,7 +55,7 @@ enum Other {
         #[arg(long, requires = "fixture")]
         hurt: Option<String>,
     },
-    /// Runs concurrent clients on stores, and judges what they saw of each key.
+    /// Runs concurrent clients on stores, and judges what they saw.
     History {
         /// For how long.
         #[arg(long, default_value_t = 60)]
@@ -68,26 +72,26 @@ enum Other {
 }
 
 impl Arguments {
-    /// Tries it.
-    pub fn run(self) -> Counts {
+    /// Tries it on an engine.
+    pub(crate) fn run<E: Cut + Scripted + Damaged + Shared + Killed>(self) -> Counts {
         match self.other {
-            None => many_kvell(self.states, self.seed),
+            None => many_states::<E>(self.states, self.seed),
             Some(Other::Faults {
                 seed,
                 stride,
                 first,
-            }) => faults::faults(seed, extent(stride, first)),
+            }) => faults::faults::<E>(seed, extent(stride, first)),
             Some(Other::Damage {
                 fixture: Some(fixture),
                 hurt: Some(hurt),
                 ..
-            }) => replayed(damage::replay(&fixture, &hurt)),
-            Some(Other::Damage { stride, first, .. }) => damage::damage(extent(stride, first)),
+            }) => replayed(damage::replay::<E>(&fixture, &hurt)),
+            Some(Other::Damage { stride, first, .. }) => damage::damage::<E>(extent(stride, first)),
             Some(Other::History { seconds, seed }) => {
-                history::history(Duration::from_secs(seconds), seed)
+                history::history::<E>(Duration::from_secs(seconds), seed)
             }
-            Some(Other::Crash(arguments)) => crash::crash(&arguments),
-            Some(Other::CrashWriter(arguments)) => replayed(crash::write(&arguments)),
+            Some(Other::Crash(arguments)) => crash::crash::<E>(&arguments),
+            Some(Other::CrashWriter(arguments)) => replayed(crash::write::<E>(&arguments)),
         }
     }
 }
