@@ -26,8 +26,8 @@
 //! not changed any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and
 //! records of more than 2 MiB. A writer whose nodes or keys are not in memory reads them inside the gate, so a commit that
 //! begins meanwhile, and with it the other writers, waits for the read.
-//! A small volume that is full of records of a few bytes, whose nodes take as much space as the log, may refuse deletions, too; and where
-//! deletions have taken the last free segments before a crash, it cannot be opened: an opening wants two.
+//! Nodes that are left of segments which hold few of them are not moved together: a small volume that was full of records of a few
+//! bytes, whose nodes take as much space as the log, may refuse new data although most of it was deleted.
 
 #![forbid(unsafe_code)]
 

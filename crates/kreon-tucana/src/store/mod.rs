@@ -1,6 +1,7 @@
 //! A tree on a volume: its log, its pages, its commits, its opening.
 //!
 //! - `options`: how a store is opened; `home`: the volume as the parts see it
+//! - `standby`: segments that the next opening needs
 //! - `log_record`: records as fragments; `log_opening`: how segments become the log's
 //! - `log_buffer`: a segment of the log in memory; `segment_table`: all segments; `log_mark`: a position of the log;
 //!   `volume_log`: the log
@@ -31,6 +32,7 @@ mod redo;
 mod replay;
 mod segment_table;
 mod shared;
+mod standby;
 #[expect(clippy::module_inception, reason = "the file is the store itself")]
 mod store;
 mod superblocks;

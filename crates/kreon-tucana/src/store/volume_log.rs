@@ -24,10 +24,10 @@ use kreon_format::{
 use kreon_volume::Purpose;
 use parking_lot::Mutex;
 
-use super::home::{Home, LOG, MOVED};
-use super::log_buffer::{LogBuffer, SEGMENT, SegmentPlace};
+use super::home::{Home, out_of_space};
+use super::log_buffer::{LogBuffer, SEGMENT};
 use super::log_mark::LogMark;
-use super::log_opening::{back, open, reserve};
+use super::log_opening::{open, open_first, open_moved};
 use super::log_record::{bytes_of, extent_of, missing, record_of};
 use super::segment_table::{SegmentTable, Site};
 use crate::format::Location;
@@ -76,6 +76,8 @@ pub(super) struct KnownLog {
     /// Segments with their numbers.
     pub segments: Vec<(SegmentId, u64)>,
     pub moved: Vec<(SegmentId, u64)>,
+    /// Segments that the log before had reserved and never written, in their order: this one begins with them.
+    pub unwritten: Vec<SegmentId>,
     /// Numbers up to this one are not used again.
     pub last: u64,
 }
@@ -96,8 +98,7 @@ impl VolumeLog {
         let last_moved = known.moved.iter().map(|(_, sequence)| *sequence).max();
         let moved_from = last_moved.map_or(0, |last| last + 1);
         let sequence = (known.last + 1).max(own);
-        let segment = reserve(&home, LOG, sequence, Purpose::Maintenance)?;
-        let first = open(&home, (segment, sequence), Lsn(0), Purpose::Maintenance)?;
+        let first = open_first(&home, &known.unwritten, sequence)?;
         table.add(&first);
         Ok(Self {
             home,
@@ -272,16 +273,7 @@ impl VolumeLog {
                 self.moved_from.store(current.sequence + 1, Release);
                 *moved = None;
             }
-            // The commit that follows frees more than the copies take.
-            let (sequence, purpose) = (self.moved_from.load(Relaxed), Purpose::Maintenance);
-            let segment = reserve(&self.home, MOVED, sequence, purpose)?;
-            let place = SegmentPlace {
-                log: MOVED,
-                segment,
-                sequence,
-                next: None,
-            };
-            let opened = back(&self.home, place, Lsn(0), purpose)?;
+            let opened = open_moved(&self.home, self.moved_from.load(Relaxed))?;
             self.table.add(&opened);
             *moved = Some(opened);
         }
@@ -321,13 +313,17 @@ impl RecordLog for VolumeLog {
         let Some(_turn) = turn else {
             return Ok(());
         };
-        let purpose = match record.value {
-            Some(_) => Purpose::Put,
-            None => Purpose::Delete,
+        // A commit frees the segments that hold nothing but deletions, and needs none: these may have the last one.
+        let (purpose, what) = match record.value {
+            Some(_) => (Purpose::Put, "new data"),
+            None => (Purpose::Maintenance, "deletions"),
         };
         match self.prepare(purpose) {
-            // The rest of the segment is still to be had.
-            Err(error) if error.kind() == ErrorKind::OutOfSpace && fits() => Ok(()),
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => match fits() {
+                // The rest of the segment is still to be had.
+                true => Ok(()),
+                false => Err(out_of_space(what)),
+            },
             outcome => outcome,
         }
     }

@@ -3,6 +3,7 @@
 mod collection;
 mod crashes;
 mod failures;
+mod full_volume;
 mod given_back;
 mod history;
 mod hooked_device;
