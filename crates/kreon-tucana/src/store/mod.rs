@@ -12,9 +12,11 @@
 //! - `durable`: what is durable; `commits`: how a state becomes durable
 //! - `collect`: dead records
 //! - `opening`: how a store begins, and begins again
+//! - `call`: calls for threads
 //! - `shared`: writes, commits and collection together; `threads`: who does what is not done by callers
 //! - `store`: the face of it all; `file`: a store in a file
 
+mod call;
 mod catalogue;
 mod collect;
 mod commits;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_format::place_of;
-use kreon_sync::Wakeup;
 use parking_lot::{Condvar, Mutex};
 
+use super::call::Call;
 use super::collect::{Collector, Garbage, Round};
 use super::commits::{Commits, Kept, Parts};
 use super::group_flush::GroupFlush;
@@ -62,9 +62,8 @@ pub(super) struct Shared {
     is_behind: AtomicBool,
     /// Where the log ended when no space could be freed.
     exhausted_at: AtomicU64,
-    /// Work for the thread that commits, and for the one that writes the log out.
-    pub work: Wakeup,
-    pub full: Wakeup,
+    /// Work for the thread that commits.
+    pub work: Call,
     pub is_closing: AtomicBool,
     /// The thread that commits has failed the last time: nobody waits for it.
     has_failed: AtomicBool,
@@ -98,8 +97,7 @@ impl Shared {
             window_bytes: AtomicU64::new(options.commit_log_bytes),
             is_behind: AtomicBool::new(false),
             exhausted_at: AtomicU64::new(NEVER),
-            work: Wakeup::default(),
-            full: Wakeup::default(),
+            work: Call::default(),
             is_closing: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             progress: Mutex::new(()),
@@ -246,7 +244,7 @@ impl Shared {
         }
         let is_threaded = self.options.maintenance == Maintenance::Thread;
         if is_threaded && full < FULL_SEGMENTS_MAX {
-            self.full.call();
+            self.log.work.call();
             return Ok(());
         }
         self.log.write_full()
@@ -291,6 +289,9 @@ impl Shared {
             let keeps_up = self.log_bytes() < most && !self.is_behind.load(Relaxed);
             keeps_up || self.has_failed.load(Relaxed)
         };
+        if is_over() {
+            return Ok(());
+        }
         let mut progress = self.progress.lock();
         while !is_over() {
             self.home.poison.check()?;

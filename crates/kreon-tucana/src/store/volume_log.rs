@@ -24,6 +24,7 @@ use kreon_format::{
 use kreon_volume::Purpose;
 use parking_lot::Mutex;
 
+use super::call::Call;
 use super::home::{Home, out_of_space};
 use super::log_buffer::{LogBuffer, SEGMENT};
 use super::log_mark::LogMark;
@@ -35,6 +36,9 @@ use crate::log::{Placed, Record, RecordLog};
 
 /// Pages of the log are evicted before all others.
 const LOG_PRIORITY: Priority = Priority(u8::MAX);
+
+/// When no more is left of a segment, the next one is made ready.
+const AHEAD_BYTES: u32 = SEGMENT / 2;
 
 /// Each opening numbers its segments from its own number times two to this power on: as many segments are 512 GiB.
 const OPENING_BITS: u32 = 18;
@@ -52,6 +56,11 @@ pub(crate) struct VolumeLog {
     full_count: AtomicUsize,
     /// Held while a segment is made ready.
     preparing: Mutex<()>,
+    /// Work for the thread that writes full segments, if there is one, and makes the next one ready.
+    pub(super) work: Call,
+    is_threaded: AtomicBool,
+    /// There was no space when the thread made the last one ready: writers do, until one is.
+    is_refused: AtomicBool,
     /// Held while segments are written out. No record waits for it while it is being copied.
     turn: Mutex<()>,
     /// Takes records that are moved, if there is one.
@@ -108,6 +117,9 @@ impl VolumeLog {
             is_ready: AtomicBool::new(false),
             full_count: AtomicUsize::new(0),
             preparing: Mutex::new(()),
+            work: Call::default(),
+            is_threaded: AtomicBool::new(false),
+            is_refused: AtomicBool::new(false),
             turn: Mutex::new(()),
             moved: Mutex::new(None),
             moved_from: AtomicU64::new(moved_from.max(MOVED_SEQUENCE_MIN + own)),
@@ -232,7 +244,36 @@ impl VolumeLog {
         let mut ahead = self.ahead.lock();
         ahead.ready = Some(next);
         self.is_ready.store(true, Relaxed);
+        self.is_refused.store(false, Relaxed);
         Ok(())
+    }
+
+    /// From now on a thread waits for [`work`](Self::work).
+    pub(super) fn set_threaded(&self) {
+        self.is_threaded.store(true, Relaxed);
+    }
+
+    /// Makes the next segment ready when the current one is half full, so that no writer waits for the blocks of the file system.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn prepare_ahead(&self) -> Result<()> {
+        if self.is_ready.load(Relaxed) || self.left_bytes() >= AHEAD_BYTES {
+            return Ok(());
+        }
+        let _turn = self.preparing.lock();
+        match self.prepare(Purpose::Put) {
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => {
+                self.is_refused.store(true, Relaxed);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Bytes that are left for records in the current segment.
+    fn left_bytes(&self) -> u32 {
+        self.current.load().left_bytes()
     }
 
     /// Goes on in the segment behind `full`, unless another thread did. False if none is ready.
@@ -301,11 +342,16 @@ impl RecordLog for VolumeLog {
     fn make_room(&self, record: &Record<'_>) -> Result<()> {
         let extent = bytes_of(record)?;
         self.home.poison.check()?;
-        let left = |current: &LogBuffer| current.left_bytes();
-        if self.is_ready.load(Relaxed) || left(&self.current.load()) >= extent + SEGMENT / 2 {
+        let left = self.left_bytes();
+        if self.is_ready.load(Relaxed) || left >= extent + AHEAD_BYTES {
             return Ok(());
         }
-        let fits = || left(&self.current.load()) >= extent;
+        let is_early = left >= extent + AHEAD_BYTES / 2;
+        if is_early && self.is_threaded.load(Relaxed) && !self.is_refused.load(Relaxed) {
+            self.work.call();
+            return Ok(());
+        }
+        let fits = || self.left_bytes() >= extent;
         let turn = match fits() {
             true => self.preparing.try_lock(),
             false => Some(self.preparing.lock()),
