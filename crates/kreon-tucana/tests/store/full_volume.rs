@@ -166,21 +166,23 @@ fn a_full_volume_opens_after_one_power_cut_after_the_other() {
 /// Segments that openings reserve and do not use get their blocks before they are written.
 #[test]
 fn a_device_that_becomes_full_refuses_writes_to_segments_of_earlier_openings() {
-    let device = device();
-    let mut store = open_with(&device, &options()).unwrap();
-    for round in 0..4_u32 {
-        store.put(&key(round), &[1; 100]).unwrap();
-        store.close().unwrap();
-        store = open_with(&device, &options()).unwrap();
+    for openings in 0..4_u32 {
+        let device = device();
+        let mut store = open_with(&device, &options()).unwrap();
+        for round in 0..openings {
+            store.put(&key(round), &[1; 100]).unwrap();
+            store.close().unwrap();
+            store = open_with(&device, &options()).unwrap();
+        }
+        device.set_space_bytes_max(device.space_bytes());
+        let refused = (10..).find_map(|number| store.put(&key(number), &[2; 5000]).err());
+        assert_eq!(refused.unwrap().kind(), ErrorKind::OutOfSpace);
+        // It is not poisoned: nothing that was acknowledged has met the lack of space.
+        store.commit().unwrap();
+        store.delete(&key(10)).unwrap();
+        store.sync().unwrap();
+        assert!(store.get(&key(11)).unwrap().is_some());
     }
-    device.set_space_bytes_max(device.space_bytes());
-    let refused = (10..).find_map(|number| store.put(&key(number), &[2; 5000]).err());
-    assert_eq!(refused.unwrap().kind(), ErrorKind::OutOfSpace);
-    // It is not poisoned: nothing that was acknowledged has met the lack of space.
-    store.commit().unwrap();
-    store.delete(&key(0)).unwrap();
-    store.sync().unwrap();
-    assert!(store.get(&key(10)).unwrap().is_some());
 }
 
 #[test]
