@@ -24,10 +24,11 @@
 //!
 //! Not built: several regions; models of the latches under a scheduler of interleavings; early publication of nodes that are
 //! not changed any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and
-//! records of more than 2 MiB. A writer whose nodes or keys are not in memory reads them inside the gate, so a commit that
-//! begins meanwhile, and with it the other writers, waits for the read.
-//! A small volume that is full of records of a few bytes, whose nodes take as much space as the log, may refuse deletions, too; and where
-//! deletions have taken the last free segments before a crash, it cannot be opened: an opening wants two.
+//! records of more than 2 MiB. A writer looks for its key before it enters the gate while nodes or keys were not in memory not long ago; the
+//! first one that misses any, one that has to compare prefixes of other keys, and one whose frame holds a changed page still wait for
+//! the device inside, and a commit that begins meanwhile waits for it, and with it the other writers.
+//! Nodes that are left of segments which hold few of them are not moved together: a small volume that was full of records of a few
+//! bytes, whose nodes take as much space as the log, may refuse new data although most of it was deleted.
 
 #![forbid(unsafe_code)]
 

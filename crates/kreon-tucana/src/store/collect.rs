@@ -82,7 +82,7 @@ pub(super) struct Round<'a> {
     pub mark: LogMark,
     /// Live bytes of the whole log.
     pub live: u64,
-    /// Publishes changed nodes when there are no frames for more.
+    /// Publishes changed nodes when there are no frames or pages for more.
     pub commit: &'a dyn Fn() -> Result<()>,
     /// Keeps a segment, with its number, from being used again. `None` if it holds nothing any more.
     pub hold: &'a dyn Fn(SegmentId, u64) -> Option<Held>,
@@ -221,10 +221,16 @@ fn copy(round: &Round<'_>, record: &Record<'_>, from: Location) -> Result<bool> 
         return Ok(false);
     }
     let to = round.log.append_moved(record)?.location;
+    let mut has_committed = false;
     loop {
         match round.tree.relocate(record.key, from, to) {
-            Err(error) if error.kind() == ErrorKind::OutOfSpace && round.tree.wants_freeze() => {
+            // A commit publishes nodes, and gives the pages back that were replaced.
+            Err(error)
+                if error.kind() == ErrorKind::OutOfSpace
+                    && (!has_committed || round.tree.wants_freeze()) =>
+            {
                 (round.commit)()?;
+                has_committed = true;
             }
             outcome => return outcome,
         }

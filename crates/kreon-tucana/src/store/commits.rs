@@ -25,8 +25,8 @@ use crate::format::{COMMIT_MAX, Superblock};
 use crate::tree::{Held, Publication, Snapshot, Tree};
 
 /// Pages that new data leaves to deletions and collection: a segment for the nodes that they copy until a commit frees the old
-/// ones, and one for the records that are moved before their segments are free.
-const RESERVE_PAGES: u64 = 2 * SEGMENT_PAGES;
+/// ones. Records that are moved have a segment on standby.
+const RESERVE_PAGES: u64 = SEGMENT_PAGES;
 
 /// Commits one after the other.
 pub(super) struct Commits {
@@ -99,10 +99,12 @@ impl Commits {
         if durable.number >= wanted {
             return Ok(());
         }
+        parts.home.standby.fill(&parts.home.allocator);
         self.make(parts, &mut durable, || parts.log.mark(), drop)
     }
 
-    /// The same for a state behind which the log goes on at `mark`.
+    /// The same for a state behind which the log goes on at `mark`, that of an earlier opening. Takes nothing on standby: what is
+    /// replayed needs the space first.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -118,8 +120,17 @@ impl Commits {
     pub(super) fn commit_and_keep<'a>(&'a self, parts: Parts<'a>) -> Result<Kept<'a>> {
         let mut durable = self.durable.lock();
         let keep = std::convert::identity;
+        parts.home.standby.fill(&parts.home.allocator);
         let snapshot = self.make(parts, &mut durable, || parts.log.mark(), keep)?;
         Ok(Kept { snapshot, durable })
+    }
+
+    /// Takes the pages that a commit needs, so that one can be made whatever takes the others. Later every commit leaves them.
+    ///
+    /// # Errors
+    /// `OutOfSpace`; those of the device.
+    pub(super) fn stock(&self, parts: Parts<'_>) -> Result<()> {
+        stock_pages(parts.home, &mut self.durable.lock())
     }
 
     /// Gives back what nobody reaches any more, because readers and snapshots have gone since the last commit.
@@ -175,6 +186,8 @@ impl Commits {
         self.marker.store(mark.marker.0, Release);
         let given = self.reuse_withheld(parts.log, durable, passed);
         parts.home.poison.note(given)?;
+        // Of a catalogue that has grown, the next one needs more than the last one left. It asks again.
+        let _ = stock_pages(parts.home, durable);
         // What the reserve was taken for is done.
         let mut allocator = parts.home.allocator.lock();
         allocator.set_reserve(Reserve {
@@ -185,10 +198,14 @@ impl Commits {
     }
 }
 
+/// Pages for the next catalogue: one more than the last one took, as the volume may grow.
+fn spare_wanted(durable: &Durable) -> usize {
+    pages_needed(durable.superblock.catalogue_bytes as usize) + 1
+}
+
 /// Takes pages for the catalogue while nothing depends on it.
 fn stock_pages(home: &Home, durable: &mut Durable) -> Result<()> {
-    // One more than the last catalogue took: the volume may grow.
-    let wanted = pages_needed(durable.superblock.catalogue_bytes as usize) + 1;
+    let wanted = spare_wanted(durable);
     let mut allocator = home.allocator.lock();
     while durable.spare_pages.len() < wanted {
         let missing = (wanted - durable.spare_pages.len()) as u64;
@@ -224,11 +241,14 @@ fn publish_and_commit(
         parts.tree.set_committed(&publication);
         parts.tree.release_passed()
     });
-    let unneeded = commit(home, durable, &publication, (mark, log_end))?;
+    let catalogue_pages = commit(home, durable, &publication, (mark, log_end))?;
     parts.log.set_durable(log_end);
     parts.flushes.advance(log_end);
     parts.tree.set_committed(&publication);
     let passed = parts.tree.release_passed();
+    durable.spare_pages.extend(catalogue_pages);
+    let wanted = spare_wanted(durable).min(durable.spare_pages.len());
+    let unneeded = durable.spare_pages.split_off(wanted);
     home.allocator.lock().release_pages(&unneeded)?;
     Ok(passed)
 }

@@ -9,11 +9,16 @@ use kreon_mapping::Mapping;
 use kreon_volume::Allocator;
 use parking_lot::Mutex;
 
+use super::standby::Standby;
+
 /// The log of all writes.
 pub(super) const LOG: LogId = LogId(0);
 
 /// The log of records that were moved.
 pub(super) const MOVED: LogId = LogId(1);
+
+/// No log: segments on standby.
+pub(super) const STANDBY: LogId = LogId(2);
 
 /// Device, frames, space and identity.
 #[derive(Clone)]
@@ -22,6 +27,7 @@ pub(super) struct Home {
     pub mapping: Arc<Mapping>,
     /// No other lock is taken under this one.
     pub allocator: Arc<Mutex<Allocator>>,
+    pub standby: Arc<Standby>,
     pub store: StoreId,
     /// This opening of the store.
     pub incarnation: Incarnation,
@@ -41,6 +47,12 @@ impl Home {
         self.poison.check()?;
         self.poison.note(self.device.flush())
     }
+}
+
+/// The error of a write that finds no space.
+pub(super) fn out_of_space(what: &str) -> Error {
+    let why = format!("the volume has no room left for {what}; delete data or give it more space");
+    Error::new(ErrorKind::OutOfSpace, why)
 }
 
 /// Why nothing is written any more: the first write or flush that failed. It is not known what is durable since.

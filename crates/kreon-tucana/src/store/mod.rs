@@ -1,6 +1,7 @@
 //! A tree on a volume: its log, its pages, its commits, its opening.
 //!
 //! - `options`: how a store is opened; `home`: the volume as the parts see it
+//! - `standby`: segments that the next opening needs
 //! - `log_record`: records as fragments; `log_opening`: how segments become the log's
 //! - `log_buffer`: a segment of the log in memory; `segment_table`: all segments; `log_mark`: a position of the log;
 //!   `volume_log`: the log
@@ -11,9 +12,11 @@
 //! - `durable`: what is durable; `commits`: how a state becomes durable
 //! - `collect`: dead records
 //! - `opening`: how a store begins, and begins again
+//! - `call`: calls for threads
 //! - `shared`: writes, commits and collection together; `threads`: who does what is not done by callers
 //! - `store`: the face of it all; `file`: a store in a file
 
+mod call;
 mod catalogue;
 mod collect;
 mod commits;
@@ -31,6 +34,7 @@ mod redo;
 mod replay;
 mod segment_table;
 mod shared;
+mod standby;
 #[expect(clippy::module_inception, reason = "the file is the store itself")]
 mod store;
 mod superblocks;

@@ -6,10 +6,10 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Error, Incarnation, Lsn, PageNo, Result, SEGMENT_BYTES};
+use kreon_base::{Epoch, Error, Incarnation, PageNo, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{PagePointer, StoreId};
-use kreon_volume::{Allocator, creation};
+use kreon_volume::{Allocator, Usage, creation};
 use parking_lot::Mutex;
 
 use super::catalogue;
@@ -18,6 +18,7 @@ use super::home::{Home, LOG, MOVED};
 use super::log_mark::{LogMark, REGION};
 use super::options::{Options, Recovery};
 use super::replay::OldLog;
+use super::standby::Standby;
 use super::superblocks::{self, Found};
 use super::volume_log::{KnownLog, VolumeLog};
 use super::volume_pages::VolumePages;
@@ -31,8 +32,8 @@ pub(super) struct Opened {
     pub pages: Arc<VolumePages>,
     pub tree: Tree<VolumeLog>,
     pub durable: Durable,
-    /// Where the log that is to be replayed begins, and how far it was durable.
-    pub to_replay: Option<(LogMark, Lsn)>,
+    /// The log that is to be replayed, and where it begins.
+    pub to_replay: Option<(LogMark, OldLog)>,
 }
 
 /// Opens the store on a device, or makes one if there is nothing.
@@ -55,6 +56,7 @@ fn create(device: Arc<dyn Device>, options: &Options) -> Result<Opened> {
         device,
         mapping,
         allocator: Arc::new(Mutex::new(allocator)),
+        standby: Arc::default(),
         store,
         incarnation: Incarnation(1),
         poison: Arc::default(),
@@ -63,6 +65,7 @@ fn create(device: Arc<dyn Device>, options: &Options) -> Result<Opened> {
     let known = KnownLog {
         segments: Vec::new(),
         moved: Vec::new(),
+        unwritten: Vec::new(),
         last: 0,
     };
     let log = Arc::new(VolumeLog::new(home.clone(), &known)?);
@@ -120,14 +123,17 @@ fn open_again(
     let epoch = first_epoch(superblock.incarnation)?;
     let mapping = options.mapping(&device)?;
     superblocks::commit(device.as_ref(), &superblock, || device.flush())?;
-    let behind = OldLog::find((device.as_ref(), superblock.store), &mark, durable_end)?;
+    let behind = OldLog::find((Arc::clone(&device), superblock.store), &mark, durable_end)?;
     claim(&mut allocator, &behind)?;
-    let known = known_log(&allocator, &behind);
+    let unwritten = unwritten(&mut allocator, &behind, &mark)?;
+    let known = known_log(&allocator, &behind, unwritten);
     let live = live_bytes(&allocator, &known);
+    let standby = Arc::new(Standby::recorded(&allocator));
     let home = Home {
         device: Arc::clone(&device),
         mapping,
         allocator: Arc::new(Mutex::new(allocator)),
+        standby,
         store: superblock.store,
         incarnation: superblock.incarnation,
         poison: Arc::default(),
@@ -143,26 +149,52 @@ fn open_again(
         pages,
         tree,
         durable: durable_state(superblock, catalogue_pages, live),
-        to_replay: is_wanted.then_some((mark, durable_end)),
+        to_replay: is_wanted.then_some((mark, behind)),
     })
 }
 
 /// Takes the segments of a log that its last commit did not know, before anything else is put there.
-fn claim(allocator: &mut Allocator, log: &OldLog<'_>) -> Result<()> {
+fn claim(allocator: &mut Allocator, log: &OldLog) -> Result<()> {
     let last = log.chain.iter().map(|at| at.segment.0 + 1).max();
     allocator.extend_to(last.unwrap_or(0))?;
     let mut chain = log.chain.iter();
     chain.try_for_each(|at| allocator.claim_log_segment(at.segment, LOG, at.sequence))
 }
 
-fn known_log(allocator: &Allocator, behind: &OldLog<'_>) -> KnownLog {
-    let (segments, moved) = (allocator.log_segments(LOG), allocator.log_segments(MOVED));
+/// The segments that a log had reserved and never written, in their order: those behind the ones with headers. The last commit may
+/// not know the first of them.
+fn unwritten(allocator: &mut Allocator, log: &OldLog, mark: &LogMark) -> Result<Vec<SegmentId>> {
+    let begun = log.chain.last().map(|at| at.sequence);
+    let is_behind = |sequence| match begun {
+        Some(last) => sequence > last,
+        None => sequence >= mark.open.sequence,
+    };
+    let mut found = Vec::new();
+    if let Some(named) = log.behind
+        && log.is_there(named.segment)
+    {
+        allocator.extend_to(named.segment.0 + 1)?;
+        let is_free = allocator.usage(named.segment) == Some(Usage::Free);
+        found.extend(is_free.then_some(named.segment));
+    }
+    let reserved = allocator.log_segments(LOG).into_iter();
+    // One with records that are in the tree has lost its header.
+    let reserved = reserved
+        .filter(|(segment, sequence)| is_behind(*sequence) && allocator.live_bytes(*segment) == 0);
+    found.extend(reserved.map(|(segment, _)| segment));
+    Ok(found)
+}
+
+fn known_log(allocator: &Allocator, behind: &OldLog, unwritten: Vec<SegmentId>) -> KnownLog {
+    let (mut segments, moved) = (allocator.log_segments(LOG), allocator.log_segments(MOVED));
     let named = behind.chain.iter().chain(&behind.behind);
     let numbers = segments.iter().map(|(_, sequence)| *sequence);
     let last = numbers.chain(named.map(|at| at.sequence)).max();
+    segments.retain(|(segment, _)| !unwritten.contains(segment));
     KnownLog {
         segments,
         moved,
+        unwritten,
         last: last.unwrap_or(0),
     }
 }

@@ -49,7 +49,8 @@ pub struct Options {
     /// Memory for nodes and for what is read of the log, in bytes; 512 KiB at the least. Segments of the log in memory, 6 MiB
     /// in most cases, come on top. Default: 64 MiB. More: fewer reads, and fewer commits for want of frames.
     pub memory_bytes: usize,
-    /// The longest that the volume may become, in bytes; rounded down to whole segments of 2 MiB. Default: 1 TiB.
+    /// The longest that the volume may become, in bytes; rounded down to whole segments of 2 MiB. Default: 1 TiB. 16 MiB are the
+    /// least that new data is taken in.
     pub volume_bytes_max: u64,
     /// The durability of [`put`](crate::Store::put) and [`delete`](crate::Store::delete). Default: `Buffered`.
     pub durability: Durability,

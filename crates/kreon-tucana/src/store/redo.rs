@@ -1,23 +1,21 @@
 //! The records of the log behind the last commit are applied to the tree again.
 
-use kreon_base::{ErrorKind, Lsn, Result};
+use kreon_base::{ErrorKind, Result};
 
 use super::commits::{Commits, Parts};
 use super::log_mark::LogMark;
 use super::replay::OldLog;
 
-/// Applies them. `durable`: how far the log was durable by that commit.
+/// Applies them. The log begins at `mark`.
 ///
 /// # Errors
 /// `Corruption`; `OutOfSpace`; those of the device.
 pub(super) fn redo(
     commits: &Commits,
     parts: Parts<'_>,
-    (mark, durable): (LogMark, Lsn),
+    (mark, log): (LogMark, &mut OldLog),
 ) -> Result<()> {
     let moved_from = parts.log.mark().moved_from;
-    let device = (parts.home.device.as_ref(), parts.home.store);
-    let mut log = OldLog::find(device, &mark, durable)?;
     let (mut records, mut committed) = (0_u64, mark.marker);
     let end = log.replay(|open, placed, record| {
         records += 1;

@@ -1,8 +1,11 @@
-//! The log behind the last commit, read at an opening.
+//! The log behind the last commit, read at an opening. Its segments are found once, before anything is put into others: what a
+//! second look finds may differ, if the device reads something wrong.
 //!
 //! It ends at the first bytes that are no record or filler of the opening that wrote it. Fillers and headers of segments tell how
 //! far it was durable when they were written: if one behind the end tells more, the bytes at the end were durable, and are
 //! damaged.
+
+use std::sync::Arc;
 
 use kreon_base::{
     Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, PageBytes, Result, SEGMENT_BYTES, SegmentId,
@@ -22,8 +25,8 @@ use crate::format::Location;
 use crate::log::{Placed, Record};
 
 /// The log of an opening that has ended.
-pub(super) struct OldLog<'a> {
-    device: &'a dyn Device,
+pub(super) struct OldLog {
+    device: Arc<dyn Device>,
     store: StoreId,
     incarnation: Incarnation,
     marker: Lsn,
@@ -60,13 +63,13 @@ impl Image {
     }
 }
 
-impl<'a> OldLog<'a> {
+impl OldLog {
     /// Finds the segments of the log behind `mark`.
     ///
     /// # Errors
     /// `Io`.
     pub(super) fn find(
-        (device, store): (&'a dyn Device, StoreId),
+        (device, store): (Arc<dyn Device>, StoreId),
         mark: &LogMark,
         durable: Lsn,
     ) -> Result<Self> {
@@ -98,7 +101,15 @@ impl<'a> OldLog<'a> {
         if !self.is_there(at.segment) {
             return Ok(None);
         }
-        let page = read_pages(self.device, &[at.segment.first_page()])?;
+        match self.read_header(at)? {
+            // The device may have read it wrong, once: the log must not end there because of that.
+            None => self.read_header(at),
+            found => Ok(found),
+        }
+    }
+
+    fn read_header(&self, at: OpenSegment) -> Result<Option<LogSegmentHeader>> {
+        let page = read_pages(self.device.as_ref(), &[at.segment.first_page()])?;
         Ok(self.decode_header(page.first()?, at))
     }
 
@@ -109,7 +120,7 @@ impl<'a> OldLog<'a> {
         is_ours.then_some(header)
     }
 
-    fn is_there(&self, segment: SegmentId) -> bool {
+    pub(super) fn is_there(&self, segment: SegmentId) -> bool {
         segment.offset_bytes() + SEGMENT_BYTES <= self.device.len_bytes()
     }
 

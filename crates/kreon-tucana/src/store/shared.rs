@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_format::place_of;
-use kreon_sync::Wakeup;
 use parking_lot::{Condvar, Mutex};
 
+use super::call::Call;
 use super::collect::{Collector, Garbage, Round};
 use super::commits::{Commits, Kept, Parts};
 use super::group_flush::GroupFlush;
@@ -40,6 +40,9 @@ const ROUNDS_MAX: usize = 8;
 /// Attempts at a write that finds no space, or no frames, while others take what is freed for it.
 const ATTEMPTS_MAX: usize = 64;
 
+/// No position of the log.
+const NEVER: u64 = u64::MAX;
+
 /// How long a writer waits before it looks again, in case nobody calls it.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -59,9 +62,8 @@ pub(super) struct Shared {
     is_behind: AtomicBool,
     /// Where the log ended when no space could be freed.
     exhausted_at: AtomicU64,
-    /// Work for the thread that commits, and for the one that writes the log out.
-    pub work: Wakeup,
-    pub full: Wakeup,
+    /// Work for the thread that commits.
+    pub work: Call,
     pub is_closing: AtomicBool,
     /// The thread that commits has failed the last time: nobody waits for it.
     has_failed: AtomicBool,
@@ -94,19 +96,24 @@ impl Shared {
             collector: Collector::default(),
             window_bytes: AtomicU64::new(options.commit_log_bytes),
             is_behind: AtomicBool::new(false),
-            exhausted_at: AtomicU64::new(0),
-            work: Wakeup::default(),
-            full: Wakeup::default(),
+            exhausted_at: AtomicU64::new(NEVER),
+            work: Call::default(),
             is_closing: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             progress: Mutex::new(()),
             progressed: Condvar::new(),
         };
-        if let Some(behind) = to_replay {
-            redo(&shared.commits, shared.parts(), behind)?;
+        shared.commits.stock(shared.parts())?;
+        if let Some((mark, mut log)) = to_replay {
+            redo(&shared.commits, shared.parts(), (mark, &mut log))?;
         }
         // From here on a replay begins in the log of this opening.
         shared.commit()?;
+        shared.pages.keep();
+        if !shared.home.standby.is_whole() {
+            // Of what is free now, the segments come first that the next opening needs.
+            shared.commit()?;
+        }
         Ok(shared)
     }
 
@@ -175,6 +182,7 @@ impl Shared {
         match value {
             None => self.tree.remove(key, appended),
             Some(_) => {
+                self.home.standby.allow_values()?;
                 self.pages.stock()?;
                 let region = REGION;
                 let record = Record { region, key, value };
@@ -236,7 +244,7 @@ impl Shared {
         }
         let is_threaded = self.options.maintenance == Maintenance::Thread;
         if is_threaded && full < FULL_SEGMENTS_MAX {
-            self.full.call();
+            self.log.work.call();
             return Ok(());
         }
         self.log.write_full()
@@ -281,6 +289,9 @@ impl Shared {
             let keeps_up = self.log_bytes() < most && !self.is_behind.load(Relaxed);
             keeps_up || self.has_failed.load(Relaxed)
         };
+        if is_over() {
+            return Ok(());
+        }
         let mut progress = self.progress.lock();
         while !is_over() {
             self.home.poison.check()?;
@@ -397,11 +408,13 @@ impl Shared {
     /// As [`commit`](Self::commit).
     fn free_space(&self) -> Result<bool> {
         // New data may get none of it still: the reserve comes first.
-        let before = self.commits.given_back();
-        let is_more = || self.commits.given_back() > before;
+        let standby = &self.home.standby;
+        let before = (self.commits.given_back(), standby.is_whole());
+        let is_more = || self.commits.given_back() > before.0 || (standby.is_whole() && !before.1);
         // A snapshot that has gone leaves no trace in the log.
         self.commits.give_back(self.parts())?;
         if is_more() {
+            self.exhausted_at.store(NEVER, Release);
             return Ok(true);
         }
         if self.exhausted_at.load(Acquire) == self.log.tail().0 {

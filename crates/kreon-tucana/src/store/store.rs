@@ -187,7 +187,8 @@ impl Store {
         self.shared.tree.stats()
     }
 
-    /// Bytes of the volume that segments take which hold something, are reserved for the log, or wait for readers and snapshots.
+    /// Bytes of the volume that segments take which hold something, are reserved for the log or on standby for the next opening, or
+    /// wait for readers and snapshots.
     pub fn used_bytes(&self) -> u64 {
         let allocator = self.shared.home.allocator.lock();
         let taken = allocator.segment_count() - allocator.free_segment_count();

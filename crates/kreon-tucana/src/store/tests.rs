@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use kreon_base::{ErrorKind, LogId, PageNo, RegionId};
 use kreon_device::Device;
+use kreon_format::MOVED_SEQUENCE_MIN;
 use kreon_sim::{Call, Effect, Fault, Image, Keep, SimDevice, SimOptions};
 use kreon_volume::Purpose;
 
 use super::opening;
 use super::options::{Durability, Maintenance, Options};
 use super::shared::Shared;
+use crate::log::Record;
 
 fn options() -> Options {
     Options {
@@ -72,4 +75,132 @@ fn a_refused_write_is_not_replayed_if_nothing_can_be_committed() {
     // It may not become durable by others' hands.
     let _ = shared.sync();
     assert_eq!(value_after_a_crash(&device).as_deref(), Some(&b"old"[..]));
+}
+
+/// Nothing of the volume is free any more, neither now nor in the next durable state.
+fn use_up(shared: &Shared) {
+    let mut allocator = shared.home.allocator.lock();
+    while let Ok((first, count)) = allocator.allocate_pages(512, Purpose::Maintenance) {
+        let pages: Vec<_> = (first.0..first.0 + count).map(PageNo).collect();
+        allocator.keep_pages(&pages).unwrap();
+    }
+    assert_eq!(allocator.free_segment_count(), 0);
+}
+
+/// No segment of the volume is free any more; pages are.
+fn use_up_segments(shared: &Shared) {
+    let (other_log, sequence) = (LogId(9), MOVED_SEQUENCE_MIN);
+    let mut allocator = shared.home.allocator.lock();
+    while allocator.free_segment_count() > 0 {
+        let taken = allocator.allocate_log_segment(other_log, sequence, Purpose::Maintenance);
+        taken.unwrap();
+    }
+}
+
+fn is_refused(put: kreon_base::Result<bool>) -> bool {
+    put.is_err_and(|error| error.kind() == ErrorKind::OutOfSpace)
+}
+
+const BUFFERED: Durability = Durability::Buffered;
+const KEYS: u8 = 200;
+
+/// One opening after the other, each with a log of its own, in a volume that has no room for any of them.
+#[test]
+fn openings_need_nothing_that_is_free() {
+    let (mut device, mut shared) = open(Image::new(0));
+    for number in 0..KEYS {
+        shared.write(&[number], Some(b"value"), BUFFERED).unwrap();
+    }
+    use_up(&shared);
+    for gone in 0..20 {
+        use_up_segments(&shared);
+        shared.commit().unwrap();
+        let deleted = shared.write(&[gone], None, Durability::Sync);
+        assert!(deleted.unwrap_or_else(|error| panic!("deletion {gone}: {error}")));
+        if gone % 3 == 1 {
+            shared.commit().unwrap();
+        }
+        let image = device.history().crash().image(&mut Keep::Nothing);
+        (device, shared) = open(image);
+        let is_there = |number: u8| shared.tree.get(&[number]).unwrap().is_some();
+        assert!((0..KEYS).all(|number| is_there(number) == (number > gone)));
+        // The log of this opening has no values, so the next one needs no more than this.
+        assert!(is_refused(shared.write(b"new", Some(b""), BUFFERED)));
+    }
+}
+
+/// The same where nothing was written between them.
+#[test]
+fn openings_that_write_nothing_take_nothing() {
+    let (mut device, shared) = open(Image::new(0));
+    shared.write(b"key", Some(b"value"), BUFFERED).unwrap();
+    use_up(&shared);
+    shared.commit().unwrap();
+    drop(shared);
+    for round in 0..6 {
+        let image = device.history().crash().image(&mut Keep::Nothing);
+        let (again, shared) = open(image);
+        assert!(shared.tree.get(b"key").unwrap().is_some(), "round {round}");
+        use_up_segments(&shared);
+        shared.commit().unwrap();
+        device = again;
+    }
+}
+
+/// Nodes that deletions have copied take all pages that were left; a replay copies them again, and commits.
+#[test]
+fn a_replay_has_the_pages_that_it_needs() {
+    let (device, shared) = open(Image::new(0));
+    let key = |number: u32| number.to_be_bytes();
+    let count = 16_000_u32;
+    for number in 0..count {
+        shared.write(&key(number), Some(b""), BUFFERED).unwrap();
+    }
+    shared.commit().unwrap();
+    use_up(&shared);
+    shared.commit().unwrap();
+    let mut opened = 0;
+    // One of each leaf, or of its neighbour.
+    for number in (0..count).step_by(110) {
+        assert!(shared.write(&key(number), None, Durability::Sync).unwrap());
+        let image = device.history().crash().image(&mut Keep::Nothing);
+        let (_, again) = open(image);
+        assert!(again.tree.get(&key(number)).unwrap().is_none());
+        opened += 1;
+    }
+    assert!(opened > 100, "{opened} openings");
+    for number in (0..count).filter(|number| number % 110 != 0) {
+        let deleted = shared.write(&key(number), None, BUFFERED);
+        assert!(deleted.unwrap_or_else(|error| panic!("{number}: {error}")));
+    }
+}
+
+#[test]
+fn moved_records_have_a_segment_where_none_is_free_and_leave_those_of_openings() {
+    let (_device, shared) = open(Image::new(0));
+    shared.write(b"key", Some(b"value"), BUFFERED).unwrap();
+    use_up(&shared);
+    let long = vec![7; 1 << 20];
+    let record = Record {
+        region: RegionId(1),
+        key: b"key",
+        value: Some(&long),
+    };
+    let moved = [(); 3].map(|()| shared.log.append_moved(&record).map(drop));
+    assert!(moved[0].is_ok());
+    assert_eq!(moved[1].as_ref().unwrap_err().kind(), ErrorKind::OutOfSpace);
+    // Less is on standby than new data wants, and nothing can be had for it.
+    assert!(is_refused(shared.write(b"new", Some(b""), BUFFERED)));
+    assert!(shared.write(b"key", None, BUFFERED).unwrap());
+}
+
+#[test]
+fn what_is_missing_on_standby_is_taken_where_there_is_room() {
+    let (_device, shared) = open(Image::new(0));
+    shared.write(b"key", Some(b"value"), BUFFERED).unwrap();
+    let standby = &shared.home.standby;
+    assert!(standby.take_for_collection().is_some());
+    assert!(standby.take_for_collection().is_none() && !standby.is_whole());
+    shared.write(b"new", Some(b"value"), BUFFERED).unwrap();
+    assert!(standby.is_whole());
 }

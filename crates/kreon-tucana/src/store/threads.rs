@@ -1,4 +1,5 @@
-//! The threads of a store: one commits and collects garbage, the other writes full segments of the log out.
+//! The threads of a store: one commits and collects garbage, the other writes full segments of the log out, and
+//! makes the next one ready.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -35,6 +36,7 @@ impl Threads {
         if shared.options.maintenance == Maintenance::Thread {
             threads.spawn("tucana-commit", commit_while_open)?;
             threads.spawn("tucana-log", write_log_while_open)?;
+            shared.log.set_threaded();
         }
         Ok(threads)
     }
@@ -53,7 +55,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.shared.is_closing.store(true, Release);
         self.shared.work.call();
-        self.shared.full.call();
+        self.shared.log.work.call();
         for handle in self.handles.drain(..) {
             if handle.join().is_err() {
                 tracing::error!("a thread of the store has panicked");
@@ -89,8 +91,9 @@ fn commit_while_open(shared: &Shared) {
 
 fn write_log_while_open(shared: &Shared) {
     while !shared.is_closing.load(Acquire) {
-        shared.full.wait();
-        if let Err(error) = shared.log.write_full() {
+        shared.log.work.wait();
+        let done = shared.log.write_full();
+        if let Err(error) = done.and_then(|()| shared.log.prepare_ahead()) {
             tracing::error!(%error, "the log was not written");
             std::thread::sleep(PAUSE);
         }

@@ -24,10 +24,11 @@ use kreon_format::{
 use kreon_volume::Purpose;
 use parking_lot::Mutex;
 
-use super::home::{Home, LOG, MOVED};
-use super::log_buffer::{LogBuffer, SEGMENT, SegmentPlace};
+use super::call::Call;
+use super::home::{Home, out_of_space};
+use super::log_buffer::{LogBuffer, SEGMENT};
 use super::log_mark::LogMark;
-use super::log_opening::{back, open, reserve};
+use super::log_opening::{open, open_first, open_moved};
 use super::log_record::{bytes_of, extent_of, missing, record_of};
 use super::segment_table::{SegmentTable, Site};
 use crate::format::Location;
@@ -35,6 +36,9 @@ use crate::log::{Placed, Record, RecordLog};
 
 /// Pages of the log are evicted before all others.
 pub(super) const LOG_PRIORITY: Priority = Priority(u8::MAX);
+
+/// When no more is left of a segment, the next one is made ready.
+const AHEAD_BYTES: u32 = SEGMENT / 2;
 
 /// Each opening numbers its segments from its own number times two to this power on: as many segments are 512 GiB.
 const OPENING_BITS: u32 = 18;
@@ -52,6 +56,11 @@ pub(crate) struct VolumeLog {
     full_count: AtomicUsize,
     /// Held while a segment is made ready.
     preparing: Mutex<()>,
+    /// Work for the thread that writes full segments, if there is one, and makes the next one ready.
+    pub(super) work: Call,
+    is_threaded: AtomicBool,
+    /// There was no space when the thread made the last one ready: writers do, until one is.
+    is_refused: AtomicBool,
     /// Held while segments are written out. No record waits for it while it is being copied.
     turn: Mutex<()>,
     /// Takes records that are moved, if there is one.
@@ -76,6 +85,8 @@ pub(super) struct KnownLog {
     /// Segments with their numbers.
     pub segments: Vec<(SegmentId, u64)>,
     pub moved: Vec<(SegmentId, u64)>,
+    /// Segments that the log before had reserved and never written, in their order: this one begins with them.
+    pub unwritten: Vec<SegmentId>,
     /// Numbers up to this one are not used again.
     pub last: u64,
 }
@@ -96,8 +107,7 @@ impl VolumeLog {
         let last_moved = known.moved.iter().map(|(_, sequence)| *sequence).max();
         let moved_from = last_moved.map_or(0, |last| last + 1);
         let sequence = (known.last + 1).max(own);
-        let segment = reserve(&home, LOG, sequence, Purpose::Maintenance)?;
-        let first = open(&home, (segment, sequence), Lsn(0), Purpose::Maintenance)?;
+        let first = open_first(&home, &known.unwritten, sequence)?;
         table.add(&first);
         Ok(Self {
             home,
@@ -107,6 +117,9 @@ impl VolumeLog {
             is_ready: AtomicBool::new(false),
             full_count: AtomicUsize::new(0),
             preparing: Mutex::new(()),
+            work: Call::default(),
+            is_threaded: AtomicBool::new(false),
+            is_refused: AtomicBool::new(false),
             turn: Mutex::new(()),
             moved: Mutex::new(None),
             moved_from: AtomicU64::new(moved_from.max(MOVED_SEQUENCE_MIN + own)),
@@ -231,7 +244,36 @@ impl VolumeLog {
         let mut ahead = self.ahead.lock();
         ahead.ready = Some(next);
         self.is_ready.store(true, Relaxed);
+        self.is_refused.store(false, Relaxed);
         Ok(())
+    }
+
+    /// From now on a thread waits for [`work`](Self::work).
+    pub(super) fn set_threaded(&self) {
+        self.is_threaded.store(true, Relaxed);
+    }
+
+    /// Makes the next segment ready when the current one is half full, so that no writer waits for the blocks of the file system.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn prepare_ahead(&self) -> Result<()> {
+        if self.is_ready.load(Relaxed) || self.left_bytes() >= AHEAD_BYTES {
+            return Ok(());
+        }
+        let _turn = self.preparing.lock();
+        match self.prepare(Purpose::Put) {
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => {
+                self.is_refused.store(true, Relaxed);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Bytes that are left for records in the current segment.
+    fn left_bytes(&self) -> u32 {
+        self.current.load().left_bytes()
     }
 
     /// Goes on in the segment behind `full`, unless another thread did. False if none is ready.
@@ -272,16 +314,7 @@ impl VolumeLog {
                 self.moved_from.store(current.sequence + 1, Release);
                 *moved = None;
             }
-            // The commit that follows frees more than the copies take.
-            let (sequence, purpose) = (self.moved_from.load(Relaxed), Purpose::Maintenance);
-            let segment = reserve(&self.home, MOVED, sequence, purpose)?;
-            let place = SegmentPlace {
-                log: MOVED,
-                segment,
-                sequence,
-                next: None,
-            };
-            let opened = back(&self.home, place, Lsn(0), purpose)?;
+            let opened = open_moved(&self.home, self.moved_from.load(Relaxed))?;
             self.table.add(&opened);
             *moved = Some(opened);
         }
@@ -309,11 +342,16 @@ impl RecordLog for VolumeLog {
     fn make_room(&self, record: &Record<'_>) -> Result<()> {
         let extent = bytes_of(record)?;
         self.home.poison.check()?;
-        let left = |current: &LogBuffer| current.left_bytes();
-        if self.is_ready.load(Relaxed) || left(&self.current.load()) >= extent + SEGMENT / 2 {
+        let left = self.left_bytes();
+        if self.is_ready.load(Relaxed) || left >= extent + AHEAD_BYTES {
             return Ok(());
         }
-        let fits = || left(&self.current.load()) >= extent;
+        let is_early = left >= extent + AHEAD_BYTES / 2;
+        if is_early && self.is_threaded.load(Relaxed) && !self.is_refused.load(Relaxed) {
+            self.work.call();
+            return Ok(());
+        }
+        let fits = || self.left_bytes() >= extent;
         let turn = match fits() {
             true => self.preparing.try_lock(),
             false => Some(self.preparing.lock()),
@@ -321,13 +359,17 @@ impl RecordLog for VolumeLog {
         let Some(_turn) = turn else {
             return Ok(());
         };
-        let purpose = match record.value {
-            Some(_) => Purpose::Put,
-            None => Purpose::Delete,
+        // A commit frees the segments that hold nothing but deletions, and needs none: these may have the last one.
+        let (purpose, what) = match record.value {
+            Some(_) => (Purpose::Put, "new data"),
+            None => (Purpose::Maintenance, "deletions"),
         };
         match self.prepare(purpose) {
-            // The rest of the segment is still to be had.
-            Err(error) if error.kind() == ErrorKind::OutOfSpace && fits() => Ok(()),
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => match fits() {
+                // The rest of the segment is still to be had.
+                true => Ok(()),
+                false => Err(out_of_space(what)),
+            },
             outcome => outcome,
         }
     }

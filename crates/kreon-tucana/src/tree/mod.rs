@@ -4,7 +4,7 @@
 //! - `node`: open nodes, their latches; `generation`: the tree in one epoch
 //! - `parts`: what all work stands on
 //! - `find`: the way of readers to a leaf; `reach`: the way of writers
-//! - `known`: keys that are read ahead of a change
+//! - `known`: keys that are read ahead of a change; `misses`: whether writes look ahead
 //! - `touch`: the first change of a node in an epoch; `change`: changes of a leaf
 //! - `split`, `merge`: nodes that are full, or nearly empty
 //! - `writing`: a write and a lookup, from the key to the record; `scan`: pairs in order; `snapshot`: a state
@@ -19,6 +19,7 @@ mod gate;
 mod generation;
 mod known;
 mod merge;
+mod misses;
 mod node;
 mod parts;
 mod publish;

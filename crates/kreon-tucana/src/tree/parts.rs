@@ -10,6 +10,7 @@ use kreon_base::{Epoch, Error, ErrorKind, PageBytes, PageNo, Priority, Result};
 use kreon_mapping::{Mapping, OpenFrame, PageRequest};
 
 use super::counters::Counters;
+use super::misses::Misses;
 use crate::format::{NodePointer, NodeSeal};
 use crate::page_supply::PageSupply;
 
@@ -24,6 +25,7 @@ pub(crate) struct Parts<L> {
     pub pages: Arc<dyn PageSupply>,
     pub seal: NodeSeal,
     pub counters: Counters,
+    pub misses: Misses,
     /// All nodes of epochs up to this one are published.
     pub published: Published,
 }
@@ -75,6 +77,9 @@ impl<L> Parts<L> {
             priority: priority_of(level),
             check: &|bytes| seal.verify(bytes, pointer, level),
         };
+        if !self.mapping.is_resident(pointer.page) {
+            self.misses.note();
+        }
         self.mapping.read(request, use_node)
     }
 

@@ -14,6 +14,8 @@ use parking_lot::Mutex;
 use super::counters::{Counters, TreeStats};
 use super::gate::Gate;
 use super::generation::Generation;
+use super::known::KnownKeys;
+use super::misses::Misses;
 use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, Published};
 use super::publish;
@@ -184,11 +186,17 @@ impl<L: RecordLog> Tree<L> {
         check_key(record.key)?;
         loop {
             self.check()?;
-            // Outside of the gate: a freeze does not wait for it.
+            // Outside of the gate: a freeze does not wait for these.
             self.parts.log.make_room(record)?;
+            let mut known = match self.parts.misses.are_likely() {
+                true => writing::look_ahead(&self.parts, &self.current.load(), record.key)?,
+                false => KnownKeys::default(),
+            };
             let _inside = self.gate.enter();
-            let generation = self.current.load();
-            if let Some(written) = writing::write(&self.parts, &generation, record, appended)? {
+            let (generation, known) = (self.current.load(), &mut known);
+            if let Some(written) =
+                writing::write(&self.parts, &generation, (record, known), appended)?
+            {
                 return Ok(written);
             }
         }
@@ -202,7 +210,8 @@ impl<L: RecordLog> Tree<L> {
         self.check()?;
         let _inside = self.gate.enter();
         let generation = self.current.load();
-        match writing::apply(&self.parts, &generation, record, placed)? {
+        let known = &mut KnownKeys::default();
+        match writing::apply(&self.parts, &generation, (record, known), placed)? {
             Applied::Done(_) => Ok(()),
             Applied::Outdated => Err(Error::corruption(format!(
                 "the record at {} comes after one that follows it in the log",
@@ -432,6 +441,7 @@ impl<L> Parts<L> {
                 region: home.region,
             },
             counters: Counters::default(),
+            misses: Misses::default(),
             published: Published::default(),
         }
     }

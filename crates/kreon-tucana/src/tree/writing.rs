@@ -24,6 +24,33 @@ pub(crate) struct Written {
     pub lsn: Lsn,
 }
 
+/// Brings the nodes on the way to a key into memory. Returns the keys that were not there of the records that are likely to be its own.
+///
+/// # Errors
+/// Those of the device; `Corruption`.
+pub(crate) fn look_ahead<L: RecordLog>(
+    parts: &Parts<L>,
+    generation: &Generation,
+    key: &[u8],
+) -> Result<KnownKeys> {
+    let locations = at_leaf(parts, generation, Target::Key(key), |leaf, _| {
+        let hash = key_hash(key);
+        let range = leaf.range_of(leaf.head_of(key));
+        let matches = range.filter(|&index| leaf.hash(index) == hash);
+        matches
+            .map(|index| leaf.location(index))
+            .collect::<Vec<_>>()
+    })?;
+    let mut known = KnownKeys::default();
+    for location in locations {
+        if known.with(&*parts.log, location, |_| ()).is_none() {
+            parts.misses.note();
+            known.read(&*parts.log, location)?;
+        }
+    }
+    Ok(known)
+}
+
 /// Appends a record and applies it. `None` if the log has no room ready for it.
 ///
 /// # Errors
@@ -32,7 +59,7 @@ pub(crate) struct Written {
 pub(crate) fn write<L: RecordLog>(
     parts: &Parts<L>,
     generation: &Generation,
-    record: &Record<'_>,
+    (record, known): (&Record<'_>, &mut KnownKeys),
     appended: &mut Option<Lsn>,
 ) -> Result<Option<Written>> {
     loop {
@@ -40,7 +67,7 @@ pub(crate) fn write<L: RecordLog>(
             return Ok(None);
         };
         *appended = Some(placed.lsn);
-        if let Applied::Done(before) = apply(parts, generation, record, &placed)? {
+        if let Applied::Done(before) = apply(parts, generation, (record, known), &placed)? {
             return Ok(Some(Written {
                 existed: before.is_some(),
                 lsn: placed.lsn,
@@ -64,15 +91,15 @@ pub(crate) enum Applied {
 pub(crate) fn apply<L: RecordLog>(
     parts: &Parts<L>,
     generation: &Generation,
-    record: &Record<'_>,
+    (record, known): (&Record<'_>, &mut KnownKeys),
     placed: &Placed,
 ) -> Result<Applied> {
-    let (key, mut known) = (record.key, KnownKeys::default());
+    let key = record.key;
     loop {
         let reached = at_level(generation, key, 0, |leaf| match record.value {
-            Some(_) => (change::put(parts, leaf, (key, &known), placed), false),
+            Some(_) => (change::put(parts, leaf, (key, known), placed), false),
             None => {
-                let change = change::remove(parts, leaf, (key, &known), placed);
+                let change = change::remove(parts, leaf, (key, known), placed);
                 (change, merge::is_small(leaf.leaf().count()))
             }
         });
@@ -96,7 +123,10 @@ pub(crate) fn apply<L: RecordLog>(
                 return Ok(Applied::Done(before));
             }
             LeafChange::Full => split_leaf(parts, generation, key)?,
-            LeafChange::Absent(location) => known.read(&*parts.log, location)?,
+            LeafChange::Absent(location) => {
+                parts.misses.note();
+                known.read(&*parts.log, location)?;
+            }
             LeafChange::Outdated => return Ok(Applied::Outdated),
         }
     }

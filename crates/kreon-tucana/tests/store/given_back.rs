@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use kreon_sim::Keep;
 use tucana::{ErrorKind, Maintenance, Options, Store};
 
-use crate::world::{device, open_with, options};
+use crate::world::{device, device_of, open_with, options};
 
 const KEYS: u32 = 3000;
 
@@ -76,5 +77,35 @@ fn a_store_that_is_left_alone_gives_back_what_a_snapshot_held() {
             "{held} bytes are held"
         );
         thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Deletions take of the reserve, and an opening needs segments for its log, and pages for what it replays.
+#[test]
+fn a_full_store_that_is_being_emptied_can_be_opened_at_any_moment() {
+    for (volume_bytes_max, value) in [(24 << 20, &[][..]), (48 << 20, &[5; 2000][..])] {
+        let device = device();
+        let options = Options {
+            volume_bytes_max,
+            ..options()
+        };
+        let store = open_with(&device, &options).unwrap();
+        let key = |number: u32| number.wrapping_mul(2_654_435_761).to_be_bytes();
+        let full = (0..).find(|number| store.put(&key(*number), value).is_err());
+        let (full, mut opened) = (full.unwrap(), 0);
+        let mut deletions = (0..full).filter(|number| number % 4 != 0);
+        for number in &mut deletions {
+            store.delete(&key(number)).unwrap();
+            if number % (full / 10) < 2 {
+                store.sync().unwrap();
+                let image = device.history().crash().image(&mut Keep::Nothing);
+                let again = open_with(&device_of(image), &options)
+                    .unwrap_or_else(|error| panic!("{number} of {full}: {error}"));
+                let kept = u64::from(full - (0..=number).filter(|n| n % 4 != 0).count() as u32);
+                assert_eq!(again.verify().unwrap().keys, kept);
+                opened += 1;
+            }
+        }
+        assert!(opened >= 8, "{opened} of {full}");
     }
 }

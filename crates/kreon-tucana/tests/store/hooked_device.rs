@@ -30,16 +30,23 @@ pub struct Stop {
 
 impl HookedDevice {
     pub fn new(inner: Arc<SimDevice>, read_bytes: usize) -> (Arc<Self>, Stop) {
-        let (told, read) = channel();
-        let (go_on, may_go_on) = channel();
         let device = Self {
             inner,
             read_bytes,
-            stop: Mutex::new(Some((told, may_go_on))),
+            stop: Mutex::default(),
             written: Mutex::default(),
             panics: AtomicBool::new(false),
         };
-        (Arc::new(device), Stop { read, go_on })
+        let stop = device.stop_next();
+        (Arc::new(device), stop)
+    }
+
+    /// Stops at the next such read.
+    pub fn stop_next(&self) -> Stop {
+        let (told, read) = channel();
+        let (go_on, may_go_on) = channel();
+        *self.stop.lock().unwrap() = Some((told, may_go_on));
+        Stop { read, go_on }
     }
 
     /// Whether a write began at `offset` since the last call for it.
@@ -79,9 +86,10 @@ impl Device for HookedDevice {
         if let Some(read) = reads.iter().find(|read| self.read_bytes == bytes(read)) {
             let stop = self.stop.lock().unwrap().take();
             if let Some((told, may_go_on)) = stop {
-                told.send(read.offset).unwrap();
-                // An error: the test has failed.
-                let _ = may_go_on.recv();
+                // Errors: nobody waits for it any more.
+                if told.send(read.offset).is_ok() {
+                    let _ = may_go_on.recv();
+                }
             }
         }
         Ok(())

@@ -3,6 +3,8 @@
 mod collection;
 mod crashes;
 mod failures;
+mod full_volume;
+mod gate;
 mod given_back;
 mod history;
 mod hooked_device;

@@ -314,3 +314,33 @@ fn without_replay_a_synced_write_is_durable_by_a_commit() {
     let again = open_with(&device_of(image), &options).unwrap();
     assert_eq!(pairs(&again).unwrap().len(), 2);
 }
+
+/// What is read wrong once is read again, also the headers by which the segments of the log are found.
+#[test]
+fn a_header_that_the_device_reads_wrong_once_does_not_end_the_log() {
+    let device = device();
+    let store = open_with(&device, &options()).unwrap();
+    for number in 0..50_u32 {
+        store.put(&number.to_be_bytes(), &[5; 150_000]).unwrap();
+    }
+    store.sync().unwrap();
+    drop(store);
+    let image = device.history().crash().image(&mut Keep::Nothing);
+    let segment_bytes = 2 << 20;
+    let mut met = 0;
+    for segment in 0..image.len_bytes() / segment_bytes {
+        let again = device_of(image.clone());
+        let header = segment * segment_bytes..segment * segment_bytes + 512;
+        let flip = Fault::nth(1, Call::Read, Effect::FlippedBit { bit: 77 });
+        again.inject(flip.within(header));
+        match open_with(&again, &options()) {
+            Ok(store) => {
+                assert_eq!(store.verify().unwrap().keys, 50, "segment {segment}");
+                met += 1;
+            }
+            // The catalogue and the bitmap.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Corruption, "{error}"),
+        }
+    }
+    assert!(met >= 4, "{met} segments");
+}
