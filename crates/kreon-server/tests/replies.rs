@@ -80,8 +80,7 @@ fn with_collections() -> (Running, Wire) {
         .collect();
     let pairs: Vec<Vec<u8>> = elements
         .iter()
-        .map(|it| [it.clone(), it.clone()])
-        .flatten()
+        .flat_map(|it| [it.clone(), it.clone()])
         .collect();
     let scored = |it: &Vec<u8>| [b"1".to_vec(), it.clone()];
     add(&mut wire, &[b"HSET", b"h"], &pairs);

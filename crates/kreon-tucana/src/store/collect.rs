@@ -14,11 +14,11 @@ use kreon_device::AlignedBuf;
 use kreon_format::{Fragment, FragmentSeal, LOG_HEADER_BYTES};
 use parking_lot::Mutex;
 
-use super::home::{Home, LOG, MOVED};
+use super::home::{Home, LOG, LOG_PRIORITY, MOVED};
 use super::log_buffer::SEGMENT;
 use super::log_mark::LogMark;
 use super::log_record::record_of;
-use super::volume_log::{LOG_PRIORITY, VolumeLog};
+use super::volume_log::VolumeLog;
 use crate::format::Location;
 use crate::log::Record;
 use crate::tree::{Held, Tree};

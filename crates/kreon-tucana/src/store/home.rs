@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kreon_base::{Error, ErrorKind, Incarnation, LogId, Result, planted};
+use kreon_base::{Error, ErrorKind, Incarnation, LogId, Priority, Result, planted};
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
@@ -19,6 +19,9 @@ pub(super) const MOVED: LogId = LogId(1);
 
 /// No log: segments on standby.
 pub(super) const STANDBY: LogId = LogId(2);
+
+/// Pages of the log are evicted before all others.
+pub(super) const LOG_PRIORITY: Priority = Priority(u8::MAX);
 
 /// Device, frames, space and identity.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use std::sync::atomic::{
 };
 
 use arc_swap::ArcSwap;
-use kreon_base::{Error, ErrorKind, Lsn, Priority, Result, SEGMENT_PAGES, SegmentId, planted};
+use kreon_base::{Error, ErrorKind, Lsn, Result, SEGMENT_PAGES, SegmentId, planted};
 use kreon_format::{
     Fragment, FragmentSeal, LOG_HEADER_BYTES, MOVED_SEQUENCE_MIN, OpenSegment, lsn_at,
 };
@@ -25,7 +25,7 @@ use kreon_volume::Purpose;
 use parking_lot::Mutex;
 
 use super::call::Call;
-use super::home::{Home, out_of_space};
+use super::home::{Home, LOG_PRIORITY, out_of_space};
 use super::log_buffer::{LogBuffer, SEGMENT};
 use super::log_mark::LogMark;
 use super::log_opening::{open, open_first, open_moved};
@@ -33,9 +33,6 @@ use super::log_record::{bytes_of, extent_of, missing, record_of};
 use super::segment_table::{SegmentTable, Site};
 use crate::format::Location;
 use crate::log::{Placed, Record, RecordLog};
-
-/// Pages of the log are evicted before all others.
-pub(super) const LOG_PRIORITY: Priority = Priority(u8::MAX);
 
 /// When no more is left of a segment, the next one is made ready.
 const AHEAD_BYTES: u32 = SEGMENT / 2;

@@ -65,7 +65,10 @@ fn collection_reads_nothing_that_is_in_memory() {
         store.put(&key(number), &[2; 1000]).unwrap();
     }
     store.commit().unwrap();
-    assert!(store.used_bytes() < 10 * keys * 1000, "nothing was collected");
+    assert!(
+        store.used_bytes() < 10 * keys * 1000,
+        "nothing was collected"
+    );
     assert_eq!(device.stats().reads.bytes, before);
 }
 
