@@ -112,6 +112,16 @@ impl Wire {
         text.trim_end_matches('|').to_owned()
     }
 
+    /// Reads again if it was interrupted: io_uring does that to a thread that has opened a store.
+    fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(part) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// The bytes of the next reply.
     pub fn try_reply(&mut self) -> io::Result<Vec<u8>> {
         loop {
@@ -119,7 +129,7 @@ impl Wire {
                 return Ok(self.received.drain(..len).collect());
             }
             let mut part = [0; 16 << 10];
-            let count = self.stream.read(&mut part)?;
+            let count = self.read(&mut part)?;
             if count == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -131,7 +141,7 @@ impl Wire {
     pub fn is_closed(&mut self) -> bool {
         let mut part = [0; 16 << 10];
         loop {
-            match self.stream.read(&mut part) {
+            match self.read(&mut part) {
                 Ok(0) => return true,
                 Ok(_) => {}
                 Err(error) => return error.kind() == io::ErrorKind::ConnectionReset,

@@ -78,8 +78,15 @@ impl Poison {
         OnPanic(self)
     }
 
-    /// Passes an outcome on. An error ends all writing.
+    /// Passes an outcome on. An error ends all writing; `OutOfSpace`, which promises that nothing changed, becomes `Io`.
     pub(super) fn note<T>(&self, outcome: Result<T>) -> Result<T> {
+        let outcome = outcome.map_err(|error| match error.kind() {
+            ErrorKind::OutOfSpace => {
+                let why = format!("a write was cut short: {error}");
+                Error::new(ErrorKind::Io, why)
+            }
+            _ => error,
+        });
         outcome.inspect_err(|error| drop(self.0.set(error.clone())))
     }
 }

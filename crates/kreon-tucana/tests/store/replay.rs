@@ -199,11 +199,14 @@ fn threads_that_wait_share_flushes_and_each_write_is_durable_when_it_returns() {
 
 #[test]
 fn a_failed_flush_or_write_of_the_log_poisons_the_store_and_is_not_tried_again() {
-    for call in [Call::Flush, Call::Write] {
+    // No space in the middle of a write leaves as much in doubt as any error, and is told like it.
+    let effects = [Effect::Io, Effect::OutOfSpace];
+    let calls = [Call::Flush, Call::Write].into_iter();
+    for (call, effect) in calls.flat_map(|call| effects.map(|effect| (call, effect))) {
         let device = device();
         let store = open_with(&device, &options()).unwrap();
         store.put_with(b"first", b"value", SYNC).unwrap();
-        device.inject(Fault::nth(0, call, Effect::Io));
+        device.inject(Fault::nth(0, call, effect));
         let error = store.put_with(b"second", b"value", SYNC).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         device.clear_faults();
