@@ -49,6 +49,17 @@ impl Random {
     }
 }
 
+/// The header of an extent of the partition.
+pub fn header(number: u32, class: ClassNo) -> ExtentHeader {
+    ExtentHeader {
+        store: STORE,
+        extent: ExtentNo(number),
+        partition: 0,
+        class,
+        sequence: number.into(),
+    }
+}
+
 /// Short keys, keys that look alike in the index, and keys that a head part has no room for.
 fn key(number: usize) -> Vec<u8> {
     match number % 3 {
@@ -75,13 +86,7 @@ pub fn written(random: &mut Random) -> (Vec<(ExtentHeader, Vec<u8>)>, Vec<Writte
     let (mut extents, mut all) = (Vec::new(), Vec::new());
     for (number, slot_bytes) in (1..).zip([64, 128, 512, 512, 1024, 2048]) {
         let class = classes.class_of(slot_bytes).expect("a class");
-        let header = ExtentHeader {
-            store: STORE,
-            extent: ExtentNo(number),
-            partition: 0,
-            class,
-            sequence: number.into(),
-        };
+        let header = header(number, class);
         let mut bytes = vec![0; EXTENT_BYTES];
         for slot in 0..80 {
             let (key_no, age) = (random.below(60), ages.pop().expect("enough"));

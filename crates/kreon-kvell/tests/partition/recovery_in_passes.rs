@@ -2,11 +2,11 @@
 
 use kreon_device::Device;
 use kvell::Durability;
-use kvell::format::{Classes, EXTENT_BYTES, ExtentHeader, ExtentNo, ItemKind, Timestamp, encode};
+use kvell::format::{Classes, EXTENT_BYTES, ExtentHeader, ItemKind, Timestamp, encode};
 use kvell::opening::{Opening, open};
 use kvell::partition::{Allowance, Recovery, Reply, Task};
 
-use crate::recovery::{Random, SEAL, compare, finished, limited, written};
+use crate::recovery::{Random, SEAL, compare, finished, header, limited, written};
 use crate::{STORE, device, opened, settle, submit};
 
 /// Passes of a recovery that takes in all extents as often as it asks for, in another order each time.
@@ -51,13 +51,7 @@ fn the_newest_of_each_key_counts_in_however_many_passes() {
 fn full_extent(number: u32, first_key: usize) -> (ExtentHeader, Vec<u8>, usize) {
     let classes = Classes::new(512).expect("a valid unit");
     let class = classes.class_of(64).expect("a class");
-    let header = ExtentHeader {
-        store: STORE,
-        extent: ExtentNo(number),
-        partition: 0,
-        class,
-        sequence: number.into(),
-    };
+    let header = header(number, class);
     let mut bytes = vec![0; EXTENT_BYTES];
     let count = classes.get(class).expect("a class").slots_per_extent;
     for slot in 0..count {

@@ -4,14 +4,12 @@
 use std::sync::Arc;
 
 use kvell::format::{
-    Classes, EXTENT_BYTES, ExtentHeader, ExtentNo, ItemKind, Slot, Timestamp, encode,
-    encode_tombstone,
+    Classes, EXTENT_BYTES, ExtentHeader, ItemKind, Slot, Timestamp, encode, encode_tombstone,
 };
 use kvell::index::Location;
 use kvell::partition::{Allowance, Parts, Recovery};
 
-use crate::STORE;
-use crate::recovery::{INDEX_KEY_BYTES, SEAL, finished};
+use crate::recovery::{INDEX_KEY_BYTES, SEAL, finished, header};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -24,13 +22,7 @@ struct Extent {
 impl Extent {
     fn new(number: u32, slot_bytes: usize) -> Self {
         let classes = Classes::new(512).expect("a valid unit");
-        let header = ExtentHeader {
-            store: STORE,
-            extent: ExtentNo(number),
-            partition: 0,
-            class: classes.class_of(slot_bytes).expect("a class"),
-            sequence: number.into(),
-        };
+        let header = header(number, classes.class_of(slot_bytes).expect("a class"));
         let bytes = vec![0; EXTENT_BYTES];
         Self { header, bytes }
     }
