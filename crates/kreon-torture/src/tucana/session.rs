@@ -186,8 +186,7 @@ impl<'a> Session<'a> {
         written: Option<Written>,
         (begin, how, error): (Moment, Durability, &Error),
     ) -> Result<(), Wrong> {
-        // Of a device, too: then it is an error like any other of it.
-        let is_full = error.kind() == ErrorKind::OutOfSpace && self.device.faults_met() == 0;
+        let is_full = error.kind() == ErrorKind::OutOfSpace;
         if how == Durability::Sync && !is_full {
             let found = self.store.get(&self.setting.keys[key]).ok();
             if found.is_some_and(|found| found == written.map(|written| written.bytes())) {

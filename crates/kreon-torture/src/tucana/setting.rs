@@ -89,7 +89,7 @@ impl Setting {
             recovery: [Recovery::LastCommit, Recovery::ReplayLog][dice.below(2) as usize],
             is_filled: dice.below(2) == 0,
             len_bytes_max: match is_small_volume {
-                true => (12 + 2 * dice.below(6)) << 20,
+                true => (16 + 2 * dice.below(6)) << 20,
                 false => AMPLE_BYTES,
             },
         }
