@@ -84,7 +84,7 @@ pub use backups::{backups, many_backups};
 pub use counts::Counts;
 pub use course::{Origin, State};
 pub use crashes::{Sim, replay, sim};
-pub use damage::{Extent, damage, replay as replay_damage};
+pub use damage::{DamageArguments, Extent, damage, replay as replay_damage};
 pub use deleted_ranges::deleted_ranges;
 pub use faults::{faults, replay as replay_fault};
 pub use feeds::{feeds, many_feeds};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use kreon_engine::Isolation;
 use kreon_torture::settings::set_memory_bytes_min;
-use kreon_torture::{Counts, Crowd, Extent, Origin, Sim, State};
+use kreon_torture::{Counts, Crowd, DamageArguments, Extent, Origin, Sim, State};
 
 #[derive(Parser)]
 #[command(
@@ -79,20 +79,7 @@ enum Command {
         n: Option<u64>,
     },
     /// Changes every byte of every structure on disk and checks what the store says.
-    Damage {
-        /// Of all damage one in so many is done.
-        #[arg(long, default_value_t = 1)]
-        stride: usize,
-        /// Ends with the first failure.
-        #[arg(long)]
-        first: bool,
-        /// Only this store, with the damage of `hurt`.
-        #[arg(long, requires = "hurt")]
-        fixture: Option<String>,
-        /// Only this damage, as a failure says.
-        #[arg(long, requires = "fixture")]
-        hurt: Option<String>,
-    },
+    Damage(DamageArguments),
     /// Records the block trace of a running store and tries crash states of it.
     Trace(kreon_torture::trace::run::Arguments),
     /// Runs concurrent clients on stores and judges what they saw.
@@ -245,12 +232,10 @@ fn run(command: Command) -> Option<Counts> {
             first,
             ..
         } => kreon_torture::faults(seed, extent(stride, share, first)),
-        Command::Damage {
-            fixture: Some(fixture),
-            hurt: Some(hurt),
-            ..
-        } => one(kreon_torture::replay_damage(&fixture, &hurt)),
-        Command::Damage { stride, first, .. } => kreon_torture::damage(extent(stride, None, first)),
+        Command::Damage(arguments) => match arguments.single() {
+            Some((fixture, hurt)) => one(kreon_torture::replay_damage(fixture, hurt)),
+            None => kreon_torture::damage(arguments.extent()),
+        },
         Command::Trace(arguments) => match kreon_torture::trace::run::run(&arguments) {
             Ok(counts) => counts?,
             Err(what) => one(Err(what)),

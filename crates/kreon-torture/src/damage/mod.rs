@@ -9,8 +9,9 @@
 //! - [`judge`]: what it says
 //! - [`sweep`]: all changes
 //! - [`live`]: changes under an open store
-//! - [`run`]: doing them
+//! - [`run`]: doing them; `arguments`: the command
 
+mod arguments;
 pub mod atlas;
 pub mod build;
 pub mod expect;
@@ -24,4 +25,5 @@ pub mod run;
 pub mod sweep;
 pub mod tree_atlas;
 
+pub use arguments::DamageArguments;
 pub use run::{Extent, damage, replay};

@@ -10,7 +10,7 @@ use super::damage::{self, Damaged};
 use super::engine::{Cut, many_states};
 use super::faults::{self, Scripted};
 use super::history;
-use crate::{Counts, Extent};
+use crate::{Counts, DamageArguments, Extent};
 
 /// What is tried: power cuts, if nothing else is named.
 #[derive(Args, Clone, Debug)]
@@ -41,20 +41,7 @@ enum Other {
         first: bool,
     },
     /// Changes every sector on disk, and checks what a store says.
-    Damage {
-        /// Of all changes one in so many is done.
-        #[arg(long, default_value_t = 1)]
-        stride: usize,
-        /// Ends with the first failure.
-        #[arg(long)]
-        first: bool,
-        /// Only this volume, with the damage of `hurt`.
-        #[arg(long, requires = "hurt")]
-        fixture: Option<String>,
-        /// Only this damage, as a failure says.
-        #[arg(long, requires = "fixture")]
-        hurt: Option<String>,
-    },
+    Damage(DamageArguments),
     /// Runs concurrent clients on stores, and judges what they saw.
     History {
         /// For how long.
@@ -80,27 +67,24 @@ impl Arguments {
                 seed,
                 stride,
                 first,
-            }) => faults::faults::<E>(seed, extent(stride, first)),
-            Some(Other::Damage {
-                fixture: Some(fixture),
-                hurt: Some(hurt),
-                ..
-            }) => replayed(damage::replay::<E>(&fixture, &hurt)),
-            Some(Other::Damage { stride, first, .. }) => damage::damage::<E>(extent(stride, first)),
+            }) => faults::faults::<E>(
+                seed,
+                Extent {
+                    stride,
+                    stops_at_first: first,
+                    ..Extent::default()
+                },
+            ),
+            Some(Other::Damage(arguments)) => match arguments.single() {
+                Some((fixture, hurt)) => replayed(damage::replay::<E>(fixture, hurt)),
+                None => damage::damage::<E>(arguments.extent()),
+            },
             Some(Other::History { seconds, seed }) => {
                 history::history::<E>(Duration::from_secs(seconds), seed)
             }
             Some(Other::Crash(arguments)) => crash::crash::<E>(&arguments),
             Some(Other::CrashWriter(arguments)) => replayed(crash::write::<E>(&arguments)),
         }
-    }
-}
-
-fn extent(stride: usize, stops_at_first: bool) -> Extent {
-    Extent {
-        stride,
-        stops_at_first,
-        ..Extent::default()
     }
 }
 
