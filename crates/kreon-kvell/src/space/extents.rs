@@ -117,26 +117,28 @@ impl Extents {
     }
 
     /// Makes an extent read as zeroes. What it held could otherwise be taken for items after a power cut, so this has to be
-    /// durable before the extent gets a header.
-    fn clear(&self, extent: ExtentNo) -> Result<()> {
+    /// durable before the extent gets a header. Returns whether zeroes were written.
+    fn clear(&self, extent: ExtentNo) -> Result<bool> {
         let offset = extent.offset();
         if !self.device.is_blank(offset, EXTENT_BYTES as u64) {
             self.device.discard(offset, EXTENT_BYTES as u64)?;
         }
-        if !self.device.is_blank(offset, EXTENT_BYTES as u64) {
+        let is_written = !self.device.is_blank(offset, EXTENT_BYTES as u64);
+        if is_written {
             let zeroes = AlignedBuf::new(EXTENT_BYTES);
             self.device.write_at(offset, &zeroes)?;
         }
         // Even if it was blank: the discard that made it so may not be durable.
-        self.flush()
+        self.flush()?;
+        Ok(is_written)
     }
 
     fn flush(&self) -> Result<()> {
         self.clock.beside(|| self.device.flush())
     }
 
-    /// Makes an extent of the device ready for a header. `is_new`: it was never used.
-    fn prepare(&self, extent: ExtentNo, is_new: bool) -> Result<()> {
+    /// Makes an extent of the device ready for a header. `is_new`: it was never used. Returns whether it has blocks that were written.
+    fn prepare(&self, extent: ExtentNo, is_new: bool) -> Result<bool> {
         let (offset, len_bytes) = (extent.offset(), EXTENT_BYTES as u64);
         let end = offset + len_bytes;
         if end > self.device.len_bytes_max() {
@@ -150,10 +152,12 @@ impl Extents {
             self.device.grow(end)?;
         }
         self.reach(extent)?;
-        if !is_new || !is_beyond && !self.device.is_blank(offset, len_bytes) {
-            self.clear(extent)?;
-        }
-        self.device.allocate(offset, len_bytes)
+        let is_written = match !is_new || !is_beyond && !self.device.is_blank(offset, len_bytes) {
+            true => self.clear(extent)?,
+            false => false,
+        };
+        self.device.allocate(offset, len_bytes)?;
+        Ok(is_written)
     }
 
     /// Has recovery read `extent`, whatever becomes of the power from now on, by a superblock with a later end. Before that
@@ -197,11 +201,17 @@ impl Extents {
         self.flush()
     }
 
-    fn label(&self, header: &ExtentHeader) -> Result<()> {
-        let mut block = AlignedBuf::new(self.device.block_bytes() as usize);
+    /// Writes a header; the rest of the extent with it, as zeroes, unless its blocks were written before. Of blocks that are only
+    /// reserved, a file system lets one write in at a time that is smaller than a block of its own: items would come one after the other.
+    fn label(&self, header: &ExtentHeader, is_written: bool) -> Result<()> {
+        let len_bytes = match is_written {
+            true => self.device.block_bytes() as usize,
+            false => EXTENT_BYTES,
+        };
+        let mut bytes = AlignedBuf::new(len_bytes);
         let sector = header.encode();
-        block[..sector.len()].copy_from_slice(&sector);
-        self.device.write_at(header.extent.offset(), &block)
+        bytes[..sector.len()].copy_from_slice(&sector);
+        self.device.write_at(header.extent.offset(), &bytes)
     }
 }
 
@@ -228,7 +238,7 @@ impl Extents {
         };
         let outcome = self
             .prepare(extent, is_new)
-            .and_then(|()| self.label(&header));
+            .and_then(|is_written| self.label(&header, is_written));
         match outcome {
             Ok(()) => Ok(extent),
             Err(error) => {

@@ -65,6 +65,21 @@ fn a_file_with_other_content_behind_its_first_pages_becomes_a_store() {
     check(&options().open(&path).expect("the store"));
 }
 
+/// Where a file system tells blocks that are only reserved from written ones; elsewhere no file has a hole.
+#[cfg(target_os = "linux")]
+#[test]
+fn extents_of_a_new_file_are_written_to_their_ends() {
+    use rustix::fs::{SeekFrom, seek};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store");
+    let store = options().open(&path).expect("a store");
+    let region = store.region("r").expect("a region");
+    region.put([1], value(1, 400), Sync).expect("a put");
+    let file = std::fs::File::open(&path).expect("the file");
+    let hole = seek(&file, SeekFrom::Hole(EXTENT_BYTES as u64)).expect("the first hole");
+    assert_eq!(hole, file.metadata().expect("its length").len());
+}
+
 #[test]
 fn a_used_device_is_recovered_after_any_event_of_a_load() {
     let device = from_image(used(12 << 20), 80 << 20);
