@@ -245,8 +245,13 @@ pub fn wiredtiger(means: &Means) -> Wiredtiger {
     const LOG_BUFFER_BYTES: usize = 32 << 20;
     const CACHE_BYTES_MIN: usize = 8 << 20;
     let own_bytes = means.own_memory_bytes().saturating_sub(LOG_BUFFER_BYTES);
-    let cache_bytes = (own_bytes * 3 / 4).max(CACHE_BYTES_MIN);
     let is_warmed = means.is_warmed;
+    // Beyond memory 64 clients hold pages beside the cache: with three quarters it outgrew 256 MiB in C and E, and was killed.
+    let cache_bytes = match is_warmed {
+        true => own_bytes * 3 / 4,
+        false => own_bytes / 2,
+    };
+    let cache_bytes = cache_bytes.max(CACHE_BYTES_MIN);
     Wiredtiger {
         cache_bytes: match is_warmed {
             true => cache_bytes.min((means.data_bytes as usize * 5 / 2).max(CACHE_BYTES_MIN)),
