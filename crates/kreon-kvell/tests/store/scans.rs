@@ -253,3 +253,40 @@ fn many_large_items_are_not_in_memory_together() {
     assert!((4..=9).contains(&ahead), "{ahead} of 256 KiB");
     assert_eq!(scan.limit_keys(100), (1..60).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_scan_that_begins_behind_all_keys_of_a_tie_group_finds_those_of_the_next() {
+    let store = open(&simulated(1 << 40), &small(5, 3, 8 << 20));
+    let region = store.region("r").expect("a region");
+    let group = |name: &str| -> Vec<String> {
+        (0..100)
+            .map(|number| format!("{name}-{number:03}"))
+            .collect()
+    };
+    let groups = ["first", "inner", "third"].map(group);
+    let changes: Vec<_> = groups
+        .iter()
+        .flatten()
+        .map(|key| (key, Some(key)))
+        .collect();
+    region.write_many(&changes, Buffered).expect("puts");
+    let key_of = |pair: kvell::Result<(Vec<u8>, Vec<u8>)>| pair.expect("a pair").0;
+    // From one end and from the other.
+    let behind = (Bound::Excluded("inner-099"), Bound::Unbounded);
+    let before = (Bound::Unbounded, Bound::Excluded("inner-000"));
+    let third: Vec<_> = region.range(behind).map(key_of).collect();
+    assert!(third.iter().eq(groups[2].iter().map(|key| key.as_bytes())));
+    let first: Vec<_> = region.range(before).rev().map(key_of).collect();
+    let descending = groups[0].iter().rev();
+    assert!(first.iter().eq(descending.map(|key| key.as_bytes())));
+    let keys = region.range(behind).keys();
+    assert_eq!(keys.inspect(|key| assert!(key.is_ok())).count(), 100);
+    // One pair at a time, as of pages.
+    let mut last = Bound::Unbounded;
+    for expected in groups.iter().flatten() {
+        let mut scan = region.range((last, Bound::Unbounded)).limit(1);
+        let key = key_of(scan.next().expect("one more"));
+        assert_eq!(key, expected.as_bytes());
+        last = Bound::Excluded(key);
+    }
+}

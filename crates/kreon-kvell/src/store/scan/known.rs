@@ -38,6 +38,13 @@ impl KnownKeys {
 
     /// Has `count` keys known, or all that are left. Tie groups are listed whole, those of the call together.
     pub fn fill(&mut self, handle: &Handle, bounds: &Bounds, count: usize) -> Result<()> {
+        // Of a tie group at the end of the range there may be nothing in it: what comes behind is not known then.
+        while self.next.len() < count && self.take(handle, bounds, count)? {}
+        Ok(())
+    }
+
+    /// Takes `count` keys from the indexes, with those that are known. `false`: none is left there.
+    fn take(&mut self, handle: &Handle, bounds: &Bounds, count: usize) -> Result<bool> {
         let shared = handle.shared()?;
         let mut merged = Vec::new();
         let mut keys = self.next.len();
@@ -47,6 +54,7 @@ impl KnownKeys {
             keys += next.key.keys;
             merged.push(next);
         }
+        let is_more = !merged.is_empty();
         let mut tied = list(handle, &merged)?.into_iter();
         for Merged { key, partitions } in merged {
             if key.is_whole {
@@ -61,7 +69,7 @@ impl KnownKeys {
             let replies = tied.by_ref().take(partitions.len());
             self.add_group(bounds, partitions.iter().copied().zip(replies));
         }
-        Ok(())
+        Ok(is_more)
     }
 
     /// The next key, of those that are known.
