@@ -28,6 +28,7 @@ pub use self::settings::Opening;
 pub use self::share::Sink;
 use self::share::at_once;
 pub use self::threads::shared_out;
+pub use self::volume::extents_of;
 use self::volume::{bump, check_block, find_or_create};
 use crate::format::{Classes, ImagePlace, ItemSeal, Superblock, Timestamp};
 use crate::partition::{Allowance, Partition, Recovery, Surroundings};

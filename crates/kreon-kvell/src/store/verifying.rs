@@ -7,6 +7,7 @@ use kreon_base::Result;
 use super::refusals::{closed, poisoned};
 use super::shared::Shared;
 use crate::format::ExtentNo;
+use crate::opening::extents_of;
 use crate::partition::Partition;
 use crate::verify::{Partitions, VerifyReport, Volume, verify};
 
@@ -37,13 +38,15 @@ pub fn verify_store(shared: &Shared) -> Result<VerifyReport> {
     };
     check()?;
     let (used, free) = shared.extent_counts();
+    // On a full volume the last ones that were asked for are behind its end.
+    let end = (1 + used + free).min(extents_of(&*shared.device));
     let volume = Volume {
         device: Arc::clone(&shared.device),
         seal: shared.seal,
         classes: shared.classes()?,
         partitions: shared,
         sequence: &|| shared.sequence(),
-        extents_end: ExtentNo(1 + used + free),
+        extents_end: ExtentNo(end),
         depth: DEPTH,
     };
     let report = verify(&volume)?;

@@ -19,6 +19,8 @@ fn a_full_volume_refuses_puts_and_goes_on_after_deletions() {
             }
         };
         assert_eq!(refused.kind(), ErrorKind::OutOfSpace);
+        let report = store.verify().expect("a verification");
+        assert!(report.is_clean(), "{:?}", report.damage);
         assert!(count > 300, "{count} items in 11 MiB");
         for number in 0..count {
             assert!(region.get(number.to_be_bytes()).expect("a get").is_some());
