@@ -1,6 +1,8 @@
 //! What all handles of a store hold, and how requests come in.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::Builder;
 
 use kreon_base::{Error, Result};
@@ -24,6 +26,8 @@ pub struct Handle {
     home: HomeProcess,
     /// New regions are made one at a time.
     pub making: Mutex<()>,
+    /// By number: whether a region that has, or had, handles was dropped.
+    dropped: Mutex<BTreeMap<u32, Arc<AtomicBool>>>,
 }
 
 /// A request of many, and the partition that it is for.
@@ -39,6 +43,7 @@ impl Handle {
             running: Arc::new(running),
             home: HomeProcess::this(),
             making: Mutex::new(()),
+            dropped: Mutex::default(),
         }
     }
 
@@ -46,6 +51,11 @@ impl Handle {
     pub fn shared(&self) -> Result<&Shared> {
         self.home.check()?;
         Ok(&self.running.shared)
+    }
+
+    /// What tells all handles of a region that it was dropped. Takes a lock: not in a forked process.
+    pub fn dropped(&self, region: u32) -> Arc<AtomicBool> {
+        Arc::clone(self.dropped.lock().entry(region).or_default())
     }
 
     pub fn home(&self) -> HomeProcess {

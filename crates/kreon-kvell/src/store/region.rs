@@ -1,8 +1,9 @@
 //! Regions: the handle for a set of keys.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use kreon_base::{Error, KeyRange, Result, VALUE_BYTES_MAX, prefix_bounds};
+use kreon_base::{Error, ErrorKind, KeyRange, Result, VALUE_BYTES_MAX, prefix_bounds};
 
 use super::answer::Answer;
 use super::handle::{Handle, REGION_BYTES};
@@ -25,11 +26,23 @@ const TOGETHER_BYTES_MAX: usize = 8 << 20;
 pub struct Region {
     handle: Arc<Handle>,
     number: u32,
+    /// Of all handles of the region.
+    is_dropped: Arc<AtomicBool>,
 }
 
 impl Region {
+    /// Not in a forked process.
     pub(super) fn new(handle: Arc<Handle>, number: u32) -> Self {
-        Self { handle, number }
+        Self {
+            is_dropped: handle.dropped(number),
+            handle,
+            number,
+        }
+    }
+
+    /// Whether all its handles refuse puts from now on.
+    pub(super) fn set_dropped(&self, is_dropped: bool) {
+        self.is_dropped.store(is_dropped, SeqCst);
     }
 
     /// The value of `key`; `None` if it has none. Costs one read of the device if the item is not cached, and nothing but
@@ -75,7 +88,7 @@ impl Region {
     ///
     /// # Errors
     /// `InvalidArgument`: the key is longer than 65,531 bytes, or the value than 1 GiB. `OutOfSpace`: the volume or the
-    /// index is full; nothing was changed. `Closed`, `Poisoned`, `Io`.
+    /// index is full; nothing was changed. `NotFound`: the region was dropped. `Closed`, `Poisoned`, `Io`.
     pub fn put(
         &self,
         key: impl AsRef<[u8]>,
@@ -228,6 +241,9 @@ impl Region {
     }
 
     fn request(&self, key: &[u8], task: Task) -> Result<Request> {
+        if matches!(task, Task::Put { .. }) && self.is_dropped.load(SeqCst) {
+            return Err(Error::new(ErrorKind::NotFound, "the region was dropped"));
+        }
         let longest = ITEM_KEY_BYTES_MAX - REGION_BYTES;
         if key.len() > longest {
             let bytes = key.len();

@@ -46,6 +46,8 @@ impl Store {
     /// # Errors
     /// `NotFound`: there is none. `Closed`, `Io`.
     pub fn existing_region(&self, name: &str) -> Result<Region> {
+        // In a forked child another thread may hold a lock for ever.
+        self.handle.shared()?;
         // The empty key has the count.
         let number = match name {
             "" => None,
@@ -62,6 +64,7 @@ impl Store {
     /// # Errors
     /// `Closed`, `Corruption`, `Io`.
     pub fn region_names(&self) -> Result<Vec<String>> {
+        self.handle.shared()?;
         let mut names = Vec::new();
         for name in self.numbered(NAMES).iter().keys() {
             let name = String::from_utf8(name?)
@@ -74,8 +77,8 @@ impl Store {
     }
 
     /// Removes a region with all its pairs: deletes them one by one, durably, and then its name. After a power cut on the way
-    /// the region is there with fewer pairs. Handles of the region must not be used any more: what is put by one is never
-    /// seen, and its space never comes back.
+    /// the region is there with fewer pairs. From its beginning on, puts by handles of the region fail with `NotFound`; only
+    /// what a put leaves that began before and is under way all the time is never seen, and its space never comes back.
     ///
     /// # Errors
     /// `NotFound`: there is none. `Closed`, `Poisoned`, `Io`.
@@ -84,9 +87,22 @@ impl Store {
         self.handle.shared()?;
         let _one_at_a_time = self.handle.making.lock();
         let region = self.existing_region(name)?;
-        region.delete_range(.., Durability::Buffered)?;
-        self.sync()?;
-        self.numbered(NAMES).delete(name, Durability::Sync)
+        region.set_dropped(true);
+        let outcome = self.clear(&region).and_then(|()| {
+            let names = self.numbered(NAMES);
+            names.delete(name, Durability::Sync)
+        });
+        outcome.inspect_err(|_| region.set_dropped(false))
+    }
+
+    /// Deletes all pairs of a region, durably.
+    fn clear(&self, region: &Region) -> Result<()> {
+        // Once more for what was put meanwhile.
+        for _ in 0..2 {
+            region.delete_range(.., Durability::Buffered)?;
+            self.sync()?;
+        }
+        Ok(())
     }
 
     fn numbered(&self, number: u32) -> Region {

@@ -1,6 +1,8 @@
 //! What is put in comes out, over openings, and what is out of range is refused.
 
 use kreon_base::{ErrorKind, VALUE_BYTES_MAX};
+use kreon_device::Device;
+use kreon_sim::{Call, Effect, Fault};
 use kvell::Durability::{Buffered, Sync};
 use kvell::Options;
 
@@ -147,4 +149,48 @@ fn many_changes_go_in_one_call_and_each_stands_for_itself() {
     // Nothing is no reason to wait.
     region.write_many(&mixed_keys[..0], Sync).expect("nothing");
     assert!(region.multi_get::<&str>(&[]).expect("nothing").is_empty());
+}
+
+#[test]
+fn a_region_that_was_dropped_takes_no_puts_and_one_of_its_name_is_another() {
+    let (_, store, old) = new_store();
+    for key in 0..50_u8 {
+        old.put([key], vec![key; 700], Buffered).expect("a put");
+    }
+    let other = store.region("other").expect("a region");
+    other.put("key", "value", Sync).expect("a put");
+    let handle = store.region("r").expect("a region");
+    store.drop_region("r").expect("a drop");
+    for region in [&old, &handle] {
+        let refused = [
+            region.put("key", "value", Sync),
+            region.write_many(&[("key", Some("value"))], Buffered),
+        ];
+        for outcome in refused {
+            assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotFound);
+        }
+        region.delete("key", Sync).expect("nothing to delete");
+        assert_eq!(region.get([1]).expect("a get"), None);
+    }
+    // The count of regions, the name, and what the other one has.
+    assert_eq!(store.stats().keys, 3);
+    let new = store.region("r").expect("a region");
+    new.put("key", "new", Sync).expect("a put");
+    assert_eq!(new.get("key").expect("a get"), Some(b"new".to_vec()));
+    assert_eq!(old.get("key").expect("a get"), None);
+}
+
+#[test]
+fn a_drop_that_failed_leaves_a_region_that_takes_puts() {
+    let (device, store, region) = new_store();
+    region.put("key", vec![7; 3000], Sync).expect("a put");
+    store.drop_region("no such region").unwrap_err();
+    region.put("key", "value", Sync).expect("a put");
+    device.inject(Fault::nth(1, Call::Flush, Effect::Io));
+    let kind = store.drop_region("r").map_err(|error| error.kind());
+    assert_eq!(kind, Err(ErrorKind::Poisoned));
+    let kind = region
+        .put("key", "value", Sync)
+        .map_err(|error| error.kind());
+    assert_eq!(kind, Err(ErrorKind::Poisoned));
 }
