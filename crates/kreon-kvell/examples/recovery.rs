@@ -99,6 +99,7 @@ fn opened(path: &PathBuf) -> Result<(Opened, f64)> {
         memory_bytes: MEMORY_BYTES,
         is_lossless: false,
         store: None,
+        creates: true,
         formats: false,
         threads: processors(),
     };

@@ -15,7 +15,9 @@ pub struct Opening {
     pub is_lossless: bool,
     /// Of a new store; random if `None`.
     pub store: Option<StoreId>,
-    /// Create the store also where the first pages have something that is no store.
+    /// Create a store if there is none.
+    pub creates: bool,
+    /// With that: create the store also where the first pages have something that is no store.
     pub formats: bool,
     /// Threads that read a store at most: as many as there are processors.
     pub threads: usize,

@@ -8,8 +8,8 @@ use kreon_format::StoreId;
 
 use super::settings::Opening;
 use crate::format::{
-    EXTENT_BYTES, INCARNATION_MAX, SUPERBLOCK_SLOTS, State, Superblock, Timestamp, foreign,
-    is_known, newest,
+    ATOMIC_BYTES_MIN, Classes, EXTENT_BYTES, INCARNATION_MAX, SUPERBLOCK_SLOTS, State, Superblock,
+    Timestamp, foreign, is_known, newest,
 };
 use crate::space::Superblocks;
 
@@ -19,7 +19,9 @@ const SLOTS_BYTES: usize = SUPERBLOCK_SLOTS * PAGE_BYTES;
 /// The newest superblock of `device`; of a new store, if the first pages are blank.
 pub fn find_or_create(device: &dyn Device, options: &Opening) -> Result<Superblock> {
     let found = match found(device) {
-        Err(error) if options.formats && error.kind() == ErrorKind::InvalidArgument => {
+        Err(error)
+            if options.creates && options.formats && error.kind() == ErrorKind::InvalidArgument =>
+        {
             wipe(device, error)?;
             None
         }
@@ -27,7 +29,11 @@ pub fn find_or_create(device: &dyn Device, options: &Opening) -> Result<Superblo
     };
     let mut superblock = match found {
         Some(superblock) => superblock,
-        None => create(device, options)?,
+        None if options.creates => create(device, options)?,
+        None => {
+            let text = "there is no store here, and none is to be made";
+            return Err(Error::new(ErrorKind::NotFound, text));
+        }
     };
     // Not told by the first builds.
     if superblock.extents_end == 0 {
@@ -76,6 +82,15 @@ fn wipe(device: &dyn Device, refusal: Error) -> Result<()> {
 /// A device whose first pages are blank becomes a store. What is behind them does not matter: no extent is in use.
 fn create(device: &dyn Device, options: &Opening) -> Result<Superblock> {
     check_block(device, options.atomic_bytes)?;
+    // Before anything is written: a superblock with such a unit would be taken for a damaged one.
+    Classes::new(options.atomic_bytes)?;
+    if options.atomic_bytes > ATOMIC_BYTES_MIN {
+        let atomic_bytes = options.atomic_bytes;
+        tracing::warn!(
+            atomic_bytes,
+            "a power cut on a device that tears so many bytes damages items"
+        );
+    }
     let random = || StoreId(RandomState::new().hash_one(std::process::id()));
     let superblock = Superblock {
         store: options.store.unwrap_or_else(random),

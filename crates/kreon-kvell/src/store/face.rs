@@ -60,6 +60,7 @@ impl Options {
             memory_bytes: self.memory_bytes,
             is_lossless: self.assume_power_loss_protection,
             store: None,
+            creates: self.create,
             formats: self.format,
             threads: processors(),
         };

@@ -25,7 +25,9 @@ pub struct Options {
     pub partitions: u16,
     /// Of a new store: bytes that the device writes whole or not at all over a power cut, 512 to 4096, a power of two, at
     /// least its block; `None`: its block. Items up to this size are changed in place. The paper takes 4096 for granted
-    /// (KVell 5.3); few devices promise it.
+    /// (KVell 5.3); few devices promise it. The block of a file is 4096 where its file system does not do direct I/O in
+    /// sectors, or does not tell (before Linux 6.1): then a power cut may tear what was durable. A raw device has that of
+    /// its sectors.
     pub atomic_bytes: Option<usize>,
     /// Bytes of each key that stand in memory, beside the 4 of its region; 1 to 256, 32 by default. Keys that are longer and
     /// begin alike are told apart by reading their items, and a change of a longer key reads its item before. May change at

@@ -26,6 +26,7 @@ fn started(device: &Arc<SimDevice>, marks_every: Duration) -> (Arc<Handle>, Regi
         memory_bytes: 4 << 20,
         is_lossless: false,
         store: None,
+        creates: true,
         formats: false,
         threads: 1,
     };

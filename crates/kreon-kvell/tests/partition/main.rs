@@ -26,6 +26,7 @@ fn opened(device: &Arc<SimDevice>) -> Opened {
         memory_bytes: 4 << 20,
         is_lossless: false,
         store: Some(STORE),
+        creates: true,
         formats: false,
         threads: 1,
     };
@@ -263,6 +264,7 @@ fn a_store_of_smaller_units_than_the_blocks_of_a_device_is_refused() {
         memory_bytes: 4 << 20,
         is_lossless: false,
         store: None,
+        creates: true,
         formats: false,
         threads: 1,
     };

@@ -141,6 +141,7 @@ fn a_store_is_found_in_passes_by_any_number_of_threads() {
             memory_bytes,
             is_lossless: false,
             store: Some(STORE),
+            creates: true,
             formats: false,
             threads,
         };

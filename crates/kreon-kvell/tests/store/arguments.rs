@@ -119,6 +119,41 @@ fn arguments_out_of_range_are_refused_and_change_nothing() {
 }
 
 #[test]
+fn an_atomic_unit_out_of_range_is_refused_and_the_device_stays_as_it_is() {
+    for atomic_bytes in [0, 256, 700, 8192] {
+        let device = simulated(1 << 40);
+        let wrong = Options {
+            atomic_bytes: Some(atomic_bytes),
+            ..options()
+        };
+        let refused = wrong.open_on(device.clone()).map(drop);
+        let kind = refused.map_err(|error| error.kind());
+        assert_eq!(kind, Err(ErrorKind::InvalidArgument), "{atomic_bytes}");
+        assert!(device.image().is_blank(0, 1 << 20));
+        open(&device, &options());
+    }
+}
+
+#[test]
+fn no_store_is_made_on_a_blank_device_if_none_is_to_be_made() {
+    let device = simulated(1 << 40);
+    let never = Options {
+        create: false,
+        format: true,
+        ..options()
+    };
+    for len_bytes in [0, 8 << 20] {
+        device.grow(len_bytes).expect("room");
+        let refused = never.open_on(device.clone()).map(drop);
+        let kind = refused.map_err(|error| error.kind());
+        assert_eq!(kind, Err(ErrorKind::NotFound), "{len_bytes}");
+        assert_eq!(device.events(), usize::from(len_bytes > 0), "untouched");
+    }
+    open(&device, &options()).close().expect("a close");
+    open(&device, &never);
+}
+
+#[test]
 fn many_changes_go_in_one_call_and_each_stands_for_itself() {
     let (_, store, region) = new_store();
     let puts: Vec<_> = (0..3000_u32)

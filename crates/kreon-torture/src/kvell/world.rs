@@ -62,6 +62,7 @@ impl World {
             memory_bytes: setting.memory_bytes * usize::from(setting.partitions),
             is_lossless: false,
             store: Some(StoreId(77)),
+            creates: true,
             formats: false,
             threads: 1,
         };
