@@ -190,14 +190,19 @@ impl Extents {
         let len_bytes = self.device.len_bytes();
         let offsets = (first..end).map(|extent| ExtentNo(extent).offset());
         let present = offsets.take_while(|offset| offset + block_bytes <= len_bytes);
+        let present: Vec<u64> = present.collect();
+        if present.is_empty() {
+            return Ok(());
+        }
         let writes: Vec<Write<'_>> = present
+            .into_iter()
             .filter(|&offset| !self.device.is_blank(offset, block_bytes))
             .map(|offset| Write::new(offset, &zeroes))
             .collect();
-        if writes.is_empty() {
-            return Ok(());
+        if !writes.is_empty() {
+            self.device.write(&writes)?;
         }
-        self.device.write(&writes)?;
+        // Even if all were blank: the discard that made them so, as that of an image, may not be durable.
         self.flush()
     }
 

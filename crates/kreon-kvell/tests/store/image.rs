@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kreon_base::ErrorKind;
 use kreon_device::Device;
-use kreon_sim::SimDevice;
+use kreon_sim::{SimDevice, Version};
 use kvell::Durability::{Buffered, Sync};
 use kvell::format::{EXTENT_BYTES, IMAGE_BLOCK_BYTES, ImagePlace, State};
 use kvell::{Options, Region, Stats, Store};
@@ -13,6 +13,8 @@ use crate::superblocks::on_device;
 use crate::world::{from_image, open, options, simulated, value};
 
 const KEYS: u64 = 900;
+
+const SECTOR_BYTES: u64 = 512;
 
 /// Short keys, longer ones that begin alike, and some longer than a head part has room for.
 fn key(number: u64) -> Vec<u8> {
@@ -200,4 +202,29 @@ fn an_open_store_has_no_image() {
     let store = open(&damaged(&device, slot + 30), &options());
     let region = store.region("r").expect("the region");
     assert_eq!(region.get("new").expect("a get"), Some(Vec::new()));
+}
+
+#[test]
+fn a_store_opens_after_a_power_cut_that_takes_the_discard_of_its_image_back() {
+    let (closed, place) = closed(1 << 40);
+    let start = place.expect("an image").offset / SECTOR_BYTES;
+    let device = from_image(closed.image(), 1 << 40);
+    let store = open(&device, &options());
+    let region = store.region("r").expect("the region");
+    // Of sizes that have no extent yet: the end of the extents moves on.
+    for number in 0..20 {
+        let put = region.put(key(KEYS + number), value(number, 70_000), Buffered);
+        put.expect("a put");
+    }
+    let history = device.history();
+    let mut crash = history.crash();
+    while crash.advance() {
+        // All that is not flushed arrives, but nothing behind what was in use.
+        let mut keep =
+            |sector: u64, versions: &[Version]| (sector < start).then(|| versions.len() - 1);
+        let events = crash.events();
+        let device: Arc<dyn Device> = from_image(crash.image(&mut keep), 1 << 40);
+        let opened = options().open_on(device);
+        opened.unwrap_or_else(|error| panic!("after event {events}: {error}"));
+    }
 }
