@@ -69,7 +69,7 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
         Arc::clone(&device),
         Arc::clone(&superblocks),
         found,
-        Arc::clone(&clock),
+        (Arc::clone(&clock), options.is_lossless),
     ));
     let last = Timestamp::new(incarnation, 0);
     let around = |partition| Surroundings {

@@ -48,6 +48,9 @@ pub struct Extents {
     reaching: Mutex<()>,
     /// Knows of failures: what they may have lost cannot be made durable any more.
     clock: Arc<FlushClock>,
+    /// Nothing awaits flushes. Then extents are written as a whole ahead: the first write to a block of a file lasts only when
+    /// the file system has noted it, which takes a flush.
+    is_lossless: bool,
     state: Mutex<State>,
 }
 
@@ -81,7 +84,7 @@ impl Extents {
         device: Arc<dyn Device>,
         superblocks: Arc<Superblocks>,
         found: FoundExtents,
-        clock: Arc<FlushClock>,
+        (clock, is_lossless): (Arc<FlushClock>, bool),
     ) -> Self {
         let state = State {
             free: found.free,
@@ -94,6 +97,7 @@ impl Extents {
             superblocks,
             reaching: Mutex::new(()),
             clock,
+            is_lossless,
             state: Mutex::new(state),
         }
     }
@@ -152,7 +156,8 @@ impl Extents {
             self.device.grow(end)?;
         }
         self.reach(extent)?;
-        let is_written = match !is_new || !is_beyond && !self.device.is_blank(offset, len_bytes) {
+        let is_known_blank = is_beyond || self.device.is_blank(offset, len_bytes);
+        let is_written = match !is_new || self.is_lossless || !is_known_blank {
             true => self.clear(extent)?,
             false => false,
         };

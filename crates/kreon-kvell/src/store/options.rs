@@ -38,7 +38,8 @@ pub struct Options {
     pub workers: Option<usize>,
     /// Transfers in flight for each worker, 1 to 1024; 64 by default.
     pub depth: usize,
-    /// The device keeps what it took over a power cut: flushes are left out. Wrong, acknowledged changes are lost.
+    /// The device keeps what it took over a power cut: changes wait for no flushes. Wrong, acknowledged changes are lost, as
+    /// they are where a file system goes through its page cache. Each extent is written twice, first with zeroes.
     pub assume_power_loss_protection: bool,
     /// The volume in a file never grows beyond so many bytes; `None`, the default: what the file system has.
     pub volume_bytes_max: Option<u64>,

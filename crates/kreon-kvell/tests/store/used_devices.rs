@@ -1,14 +1,15 @@
 //! Devices that had other content, and the end of the extents in use.
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
 use kreon_base::{ErrorKind, PAGE_BYTES};
 use kreon_device::Device;
-use kreon_sim::{Dice, Image, Keep, SimDevice};
+use kreon_sim::{Call, Content, Dice, Effect, Event, Fault, Image, Keep, SimDevice};
 use kvell::Durability::Sync;
 use kvell::format::{EXTENT_BYTES, SUPERBLOCK_SLOTS};
-use kvell::{Region, Store};
+use kvell::{Options, Region, Store};
 
 use crate::world::{from_image, open, options, simulated, value};
 
@@ -155,7 +156,7 @@ fn other_content_in_the_first_pages_is_refused_unless_it_is_to_be_overwritten() 
             left == content,
             "{len_bytes} bytes of content are untouched"
         );
-        let format = kvell::Options {
+        let format = Options {
             format: true,
             ..options()
         };
@@ -175,7 +176,7 @@ fn no_volume_of_a_known_engine_is_overwritten() {
         let mut content = noise(1, EXTENT_BYTES);
         content[8..16].copy_from_slice(label.as_bytes());
         std::fs::write(&path, &content).expect("a file");
-        let format = kvell::Options {
+        let format = Options {
             format: true,
             ..options()
         };
@@ -185,4 +186,38 @@ fn no_volume_of_a_known_engine_is_overwritten() {
             "{label}"
         );
     }
+}
+
+/// In a file a block that was never written needs a flush to last, whatever the device promises.
+#[test]
+fn without_flushes_extents_are_written_as_a_whole_and_flushed_before_they_are_used() {
+    let device = simulated(1 << 40);
+    // As a file does: it does not know what is blank.
+    device.inject(Fault::nth(u64::MAX, Call::Read, Effect::Io));
+    let lossless = Options {
+        assume_power_loss_protection: true,
+        ..options()
+    };
+    let store = open(&device, &lossless);
+    fill(&store.region("r").expect("a region"));
+    let (mut written, mut durable, mut headers) = (BTreeSet::new(), BTreeSet::new(), 0);
+    for event in device.history().events {
+        match event {
+            Event::FlushEnded { .. } => durable.append(&mut written),
+            Event::WriteBegan {
+                offset, content, ..
+            } if offset % EXTENT_BYTES as u64 == 0 && offset > 0 => match content {
+                Content::Bytes(bytes) if bytes.len() == EXTENT_BYTES => {
+                    written.insert(offset);
+                }
+                Content::Bytes(bytes) if bytes.iter().any(|&byte| byte != 0) => {
+                    assert!(durable.contains(&offset), "extent at {offset}");
+                    headers += 1;
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    assert!(headers > 5, "{headers}");
 }
