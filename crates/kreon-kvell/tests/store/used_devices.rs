@@ -87,7 +87,7 @@ fn a_used_device_is_recovered_after_any_event_of_a_load() {
     let store = open(&device, &options());
     fill(&store.region("r").expect("a region"));
     let history = device.history();
-    let mut crash = history.crash();
+    let mut crash = history.crash_after(0);
     let mut image = crash.image(&mut Keep::All);
     let mut events = 0;
     while crash.advance() {
