@@ -81,6 +81,7 @@ struct Course {
 
 impl Course {
     fn round(&mut self) -> Result<(), String> {
+        self.setting.vary(&mut self.dice);
         let options = SimOptions {
             block_bytes: 512,
             len_bytes_max: self.setting.len_bytes_max,
@@ -100,6 +101,8 @@ impl Course {
             Err(error) => return Err(error.to_string()),
         };
         device.clear_faults();
+        // Before the first request: nothing is under way.
+        world.verify(&self.setting)?;
         compare(&mut world, &self.setting, &self.models, self.events)?;
         let met_before = device.faults_met();
         if self.dice.below(4) == 0 {
@@ -147,6 +150,7 @@ impl Course {
         let crash = history.crash_after(events);
         let seed = dice.roll();
         self.image = match dice.below(8) {
+            _ if self.setting.is_lossless => crash.image(&mut Keep::All),
             0 => crash.image(&mut Keep::All),
             1 => crash.image(&mut Keep::Nothing),
             2 => crash.image(&mut Keep::SomeWrites { seed }),

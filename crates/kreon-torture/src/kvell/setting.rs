@@ -5,6 +5,9 @@ use kreon_sim::Dice;
 /// From a cache that holds nothing over some that hold a few cells to one that holds all.
 const MEMORY_BYTES: [usize; 5] = [40 << 10, 90 << 10, 140 << 10, 300 << 10, 2 << 20];
 
+/// Bytes of each key in the index.
+const INDEX_KEY_BYTES: [usize; 4] = [1, 3, 8, 32];
+
 /// Sizes and shares, all small, so that rare things are frequent.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
@@ -12,6 +15,8 @@ pub(super) struct Setting {
     pub atomic_bytes: usize,
     pub index_key_bytes: usize,
     pub memory_bytes: usize,
+    /// The device keeps over a power cut what it took.
+    pub is_lossless: bool,
     pub len_bytes_max: u64,
     pub stale_max: usize,
     /// Extents by which the end of those in use moves on.
@@ -33,8 +38,7 @@ pub(super) struct Setting {
 
 impl Setting {
     pub fn new(dice: &mut Dice) -> Self {
-        let atomic_bytes = [512, 512, 512, 4096][dice.below(4) as usize];
-        let index_key_bytes = [1, 3, 8, 32][dice.below(4) as usize];
+        let atomic_bytes = [512, 512, 512, 1024, 2048, 4096][dice.below(6) as usize];
         let all_bytes: &[usize] = match dice.below(4) {
             0 => &[0, 8, 20, 60, 110],
             1 => &[300, 480, 490, 700, 1500],
@@ -45,8 +49,9 @@ impl Setting {
         Self {
             partitions: 1 + dice.below(2) as u16,
             atomic_bytes,
-            index_key_bytes,
+            index_key_bytes: INDEX_KEY_BYTES[dice.below(4) as usize],
             memory_bytes: MEMORY_BYTES[dice.below(5) as usize],
+            is_lossless: dice.below(8) == 0,
             len_bytes_max: extents << 20,
             stale_max: [0, 1, 3, 100][dice.below(4) as usize],
             step_min: [1, 2, 64][dice.below(3) as usize],
@@ -62,6 +67,14 @@ impl Setting {
             transfers: 25 + dice.below(25),
             deletes: dice.below(50),
             buffered: [0, 0, 30, 100][dice.below(4) as usize],
+        }
+    }
+
+    /// What another opening of the same store may have otherwise.
+    pub fn vary(&mut self, dice: &mut Dice) {
+        if dice.below(4) == 0 {
+            self.index_key_bytes = INDEX_KEY_BYTES[dice.below(4) as usize];
+            self.memory_bytes = MEMORY_BYTES[dice.below(5) as usize];
         }
     }
 }
