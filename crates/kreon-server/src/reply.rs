@@ -56,16 +56,17 @@ impl Reply {
 
     /// Bytes that it holds beside those of its own size.
     pub(crate) fn bytes(&self) -> usize {
-        let pairs = |pairs: &[(Self, Self)]| pairs.iter().map(|(a, b)| a.bytes() + b.bytes()).sum();
+        let element = |item: &Self| size_of::<Self>() + item.bytes();
         match self {
             Self::Bulk(bytes) => bytes.len(),
             Self::Value { value, .. } => value.len(),
             Self::Text(text) => text.len(),
-            Self::Array(items) | Self::Set(items) | Self::Push(items) => items
-                .iter()
-                .map(|item| size_of::<Self>() + item.bytes())
-                .sum(),
-            Self::Map(items) | Self::Pairs(items) => pairs(items),
+            Self::Array(items) | Self::Set(items) | Self::Push(items) => {
+                items.iter().map(element).sum()
+            }
+            Self::Map(items) | Self::Pairs(items) => {
+                items.iter().map(|(a, b)| element(a) + element(b)).sum()
+            }
             _ => 0,
         }
     }

@@ -13,6 +13,7 @@ use super::publish::{publish, pubsub};
 use super::state::Session;
 use crate::admin;
 use crate::command::{Command, Flags, Group, Id, Queued, execute, execute_all};
+use crate::keyspace::Room;
 use crate::reply::{CommandError, Reply};
 use crate::resp::Version;
 
@@ -62,6 +63,12 @@ impl Session {
 
     /// A command that is none on data.
     async fn run_own(&mut self, command: &'static Command, args: &[Bytes]) -> Answer {
+        let mut room = Room::default();
+        let bytes = args.len() * bytes_for_each(command.id);
+        if let Err(error) = room.reply_grows(self.shared.keyspace.rooms(), bytes) {
+            return error.into();
+        }
+        self.client.holds(room);
         match command.id {
             Id::Subscribe => self.subscriptions.subscribe(args).into(),
             Id::Psubscribe => self.subscriptions.subscribe_patterns(args).into(),
@@ -138,17 +145,46 @@ impl Session {
         }
         let (mut of_first, mut others) = (of_first.into_iter(), others.into_iter());
         let mut replies = Vec::with_capacity(order.len());
+        let mut room = Room::default();
         for is_first in order {
             if is_first {
                 replies.push(of_first.next().unwrap_or(Reply::Nil));
             } else if let Some((command, args)) = others.next() {
-                match Box::pin(self.run_own(command, &args)).await {
+                match Box::pin(self.run_in_room(command, &args, &mut room)).await {
                     Answer::One(reply) => replies.push(reply),
                     Answer::Many(more) => replies.extend(more),
                 }
             }
         }
+        self.client.holds(room);
         Reply::Array(replies)
+    }
+
+    /// A command of a transaction that is none on data. Its reply waits with those of the others, and counts: where there is no
+    /// room for any reply the command is not run, and where there is none for its own that is an error.
+    async fn run_in_room(
+        &mut self,
+        command: &'static Command,
+        args: &[Bytes],
+        room: &mut Room,
+    ) -> Answer {
+        let rooms = self.shared.keyspace.rooms().clone();
+        if let Err(error) = room.reply_grows(&rooms, Reply::element_bytes(0)) {
+            return error.into();
+        }
+        let before = room.filled();
+        let answer = self.run_own(command, args).await;
+        let bytes = match &answer {
+            Answer::One(reply) => reply.bytes(),
+            Answer::Many(replies) => replies.iter().map(Reply::bytes).sum(),
+        };
+        match room.reply_grows(&rooms, bytes) {
+            Ok(()) => answer,
+            Err(error) => {
+                room.back_to(before);
+                error.into()
+            }
+        }
     }
 
     /// `RESET`: as it was at the begin.
@@ -194,6 +230,15 @@ impl Session {
                 _ => Reply::Error(CommandError::new("ERR DB index is out of range")),
             },
         }
+    }
+}
+
+/// What the reply has for each argument, in bytes of memory, about.
+fn bytes_for_each(id: Id) -> usize {
+    match id {
+        Id::Unsubscribe | Id::Punsubscribe | Id::Pubsub => 256,
+        Id::Command => 1024,
+        _ => 0,
     }
 }
 

@@ -43,7 +43,8 @@ impl Transaction {
                 "ERR Command not allowed inside a transaction",
             ));
         }
-        let bytes: usize = args.iter().map(|arg| arg.len() + ARG_BYTES).sum();
+        let args_bytes: usize = args.iter().map(|arg| arg.len() + ARG_BYTES).sum();
+        let bytes = size_of::<Queued>() + args_bytes;
         if self.bytes + bytes > bytes_max {
             // Nothing of it can be executed any more.
             self.queued = Vec::new();
