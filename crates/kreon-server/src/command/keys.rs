@@ -307,7 +307,7 @@ fn copy_text(access: &mut Access<'_>, db: usize, to: &Bytes, text: &Text) -> Res
     access.write_text(db, to, &[text.bytes()], text.deadline_ms)
 }
 
-/// All elements are in memory at once, and in one batch.
+/// All elements are in memory at once, and in one batch: they count.
 fn copy_collection(
     access: &mut Access<'_>,
     db: usize,
@@ -315,10 +315,10 @@ fn copy_collection(
     from: &Collection,
 ) -> Result<(), Failure> {
     let mut elements = Vec::new();
-    access.scan(&from.elements(&[]), |key, value| {
+    access.gather(&from.elements(&[]), false, |key, value| {
         let rest = key.get(ELEMENT_PREFIX_BYTES..).unwrap_or_default();
         elements.push((rest.to_vec(), value.to_vec()));
-        true
+        Some(2 * (Reply::element_bytes(key.len()) + value.len()))
     })?;
     let mut copy = from.clone();
     copy.db = db;

@@ -248,7 +248,9 @@ pub(super) fn setrange(access: &mut Access<'_>, args: &[Bytes]) -> Outcome {
     if end > TEXT_BYTES_MAX {
         return Err(TOO_LONG.into());
     }
-    let gap = vec![0; offset.saturating_sub(old.len())];
+    let gap_bytes = offset.saturating_sub(old.len());
+    access.grows(gap_bytes)?;
+    let gap = vec![0; gap_bytes];
     let front = old.get(..offset).unwrap_or(old);
     let back = old.get(end..).unwrap_or_default();
     let deadline_ms = before.as_ref().and_then(|text| text.deadline_ms);

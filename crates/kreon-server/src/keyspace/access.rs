@@ -92,6 +92,14 @@ impl<'a> Access<'a> {
         Ok(self.room.reply_grows(self.keyspace.rooms(), bytes)?)
     }
 
+    /// Counts `bytes` that are gathered for something else than the reply.
+    ///
+    /// # Errors
+    /// As [`Room::grows`].
+    pub(crate) fn grows(&mut self, bytes: usize) -> Result<(), Failure> {
+        Ok(self.room.grows(self.keyspace.rooms(), bytes)?)
+    }
+
     /// How much it has gathered.
     pub(crate) fn filled(&self) -> Filled {
         self.room.filled()
