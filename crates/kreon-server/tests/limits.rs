@@ -215,6 +215,69 @@ fn transaction_is_bounded() {
 }
 
 #[test]
+fn replies_of_a_transaction_are_bounded_whatever_its_commands_are() {
+    let running = Running::with(|settings| settings.limits.output_bytes_max = 1 << 20);
+    let (mut wire, mut other) = (running.connect(), running.connect());
+    assert!(other.ask("SUBSCRIBE c").starts_with("*3|"));
+    assert_eq!(wire.ask("MULTI"), "+OK");
+    for line in ["ECHO x"].into_iter().chain(["COMMAND DOCS"; 100]) {
+        assert_eq!(wire.ask(line), "+QUEUED");
+    }
+    assert_eq!(wire.ask("PUBLISH c x"), "+QUEUED");
+    wire.request("EXEC");
+    let reply = wire.reply();
+    assert!(reply.starts_with("*102|$1|x|*"), "{}", &reply[..40]);
+    let too_long = "-ERR the reply is longer than --output-max|";
+    let refused = reply.matches(too_long).count();
+    assert!((50..100).contains(&refused), "{refused}");
+    assert!(reply.ends_with("|:1"), "what is short is answered");
+    assert_eq!(wire.ask("PING"), "+PONG");
+}
+
+#[test]
+fn reply_that_has_something_for_each_argument_is_bounded() {
+    let running = Running::with(|settings| settings.limits.output_bytes_max = 1 << 20);
+    let mut wire = running.connect();
+    let names = " get".repeat(10_000);
+    for line in [
+        "UNSUBSCRIBE",
+        "PUNSUBSCRIBE",
+        "PUBSUB NUMSUB",
+        "COMMAND INFO",
+        "COMMAND DOCS",
+    ] {
+        let reply = wire.ask(&format!("{line}{names}"));
+        let head = reply.get(..60).unwrap_or(&reply);
+        assert_eq!(head, "-ERR the reply is longer than --output-max", "{line}");
+    }
+    assert!(wire.ask("COMMAND INFO get set").starts_with("*2|*10|"));
+    assert_eq!(wire.ask("UNSUBSCRIBE get"), "*3|$11|unsubscribe|$3|get|:0");
+    assert!(wire.ask("COMMAND").starts_with("*1"));
+}
+
+#[test]
+fn keys_of_a_waiting_client_count_in_the_budget() {
+    let running = Running::with(|settings| settings.limits.buffers_bytes_max = 4 << 20);
+    let (mut one, mut two, mut other) = (running.connect(), running.connect(), running.connect());
+    let keys: String = (0..10_000).map(|number| format!(" k{number}")).collect();
+    let wait = format!("BLPOP{keys} 0");
+    one.request(&wait);
+    eventually("it does not wait", || {
+        other.ask("CLIENT LIST").contains("flags=b")
+    });
+    let full = "-ERR the buffers of all connections are full";
+    assert_eq!(two.ask(&wait), full);
+    drop(one);
+    eventually("its place stays taken", || has_clients(&mut other, 1));
+    two.request(&wait);
+    eventually("its share is not given back", || {
+        other.ask("CLIENT LIST").contains("flags=b")
+    });
+    assert_eq!(other.ask("RPUSH k7 x"), ":1");
+    assert_eq!(two.reply(), "*2|$2|k7|$1|x");
+}
+
+#[test]
 fn end_answers_what_was_received_and_keeps_it() {
     let running = Running::new();
     let path = running.store_path();

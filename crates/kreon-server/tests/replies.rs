@@ -154,7 +154,13 @@ fn replies_that_are_gathered_share_the_budget_of_all_connections() {
     drop(wire);
     let running = running.restart(|settings| settings.limits.buffers_bytes_max = 1 << 20);
     let mut wire = running.connect();
-    for line in ["HGETALL h", "SMEMBERS s", "LRANGE l 0 -1", "LREM l 0 x"] {
+    for line in [
+        "HGETALL h",
+        "SMEMBERS s",
+        "LRANGE l 0 -1",
+        "LREM l 0 x",
+        "COPY h h2",
+    ] {
         assert_eq!(wire.ask(line), FULL, "{line}");
     }
     assert!(

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use tokio::time::timeout;
 
 use super::args::wait_time;
-use super::steps::{Run, apply, aside, stripes};
+use super::steps::{ARGS_AT_ONCE_MAX, Run, apply, aside, stripes};
 use super::{Command, Id};
 use crate::keyspace::{
-    Access, Client, DbKey, End, Epoch, Failure, Held, Keyspace, Source, Waiting,
+    Access, Client, DbKey, End, Epoch, Failure, Held, Keyspace, Room, Source, Waiting,
 };
 use crate::reply::Reply;
 
@@ -25,6 +25,10 @@ pub(super) async fn wait(
 ) -> Result<Reply, Failure> {
     let time = wait_time(args)?;
     let db = client.db.get();
+    // Held for as long as it waits.
+    let mut room = Room::default();
+    let keys = command.keys_of(args);
+    room.grows(keyspace.rooms(), keys.map(place_bytes).sum())?;
     let held = keyspace.locks().alone(stripes(keyspace, db, command, args));
     let attempt = Attempt {
         run,
@@ -41,7 +45,11 @@ pub(super) async fn wait(
         args: args.to_vec(),
         held: held.await,
     };
-    let taken = match attempt.make(keyspace, Source::Memory) {
+    let at_once = match args.len() {
+        ..=ARGS_AT_ONCE_MAX => attempt.make(keyspace, Source::Memory),
+        _ => Err(Failure::Misses),
+    };
+    let taken = match at_once {
         Err(Failure::Misses) => {
             let waiter = Arc::clone(keyspace);
             aside(move || attempt.make(&waiter, Source::Device)).await
@@ -76,6 +84,12 @@ pub(super) async fn wait(
             Reply::Array(vec![key, Reply::Bulk(served.element.into())])
         }
     })
+}
+
+/// What the place in the queue of a key takes in memory, about.
+fn place_bytes(key: &Bytes) -> usize {
+    const ENTRIES_BYTES: usize = 256;
+    key.len() + ENTRIES_BYTES
 }
 
 /// One look at the lists, with the locks of their keys.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::bodies::{Body, body};
-use super::steps::{Run, apply, aside, stripes, unknown};
+use super::steps::{ARGS_AT_ONCE_MAX, Run, apply, aside, stripes, unknown};
 use super::{Command, Id, blocking, plain, serving};
 use crate::keyspace::{Access, Client, Failure, Held, Keyspace, Source, Stripes};
 use crate::reply::Reply;
@@ -56,9 +56,8 @@ async fn read(
 ) -> Result<Reply, Failure> {
     let db = client.db.get();
     let stripes = stripes(keyspace, db, command, args);
-    if stripes != Stripes::All
-        && let Some(shared) = keyspace.locks().try_shared(stripes.clone())
-    {
+    let is_tried_at_once = stripes != Stripes::All && args.len() <= ARGS_AT_ONCE_MAX;
+    if is_tried_at_once && let Some(shared) = keyspace.locks().try_shared(stripes.clone()) {
         let mut access = Access::new(keyspace, db, Source::Memory);
         let outcome = run(&mut access, args);
         drop(shared);
@@ -67,7 +66,7 @@ async fn read(
             client.rests_on(keyspace.epochs().seen(&stripes));
             return outcome;
         }
-    } else if stripes != Stripes::All {
+    } else if is_tried_at_once {
         let snapshot = keyspace.store().snapshot();
         let mut access = Access::new(keyspace, db, Source::MemoryAt(&snapshot));
         let outcome = run(&mut access, args);
@@ -105,7 +104,11 @@ pub(super) async fn write(
 ) -> Result<Reply, Failure> {
     let db = client.db.get();
     let mut access = Access::new(keyspace, db, Source::Memory);
-    let outcome = match run(&mut access, args) {
+    let at_once = match args.len() {
+        ..=ARGS_AT_ONCE_MAX => run(&mut access, args),
+        _ => Err(Failure::Misses),
+    };
+    let outcome = match at_once {
         Err(Failure::Misses) => {
             let (writer, args) = (Arc::clone(keyspace), args.to_vec());
             aside(move || {

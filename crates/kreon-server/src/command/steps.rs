@@ -7,6 +7,10 @@ use super::{Command, Id};
 use crate::keyspace::{Access, Effects, Epoch, Failure, Held, Keyspace, Stripes};
 use crate::reply::{CommandError, Reply};
 
+/// Commands with more arguments do not run in the thread of their connection, whatever they find in memory: they would hold up
+/// its other connections for milliseconds.
+pub(super) const ARGS_AT_ONCE_MAX: usize = 4096;
+
 /// The function of a command. `args` begin with the name; their number was checked.
 pub(super) type Run = fn(&mut Access<'_>, &[Bytes]) -> Result<Reply, Failure>;
 
