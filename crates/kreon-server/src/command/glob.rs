@@ -1,8 +1,13 @@
 //! Patterns as Redis matches them: `*`, `?`, `[a-z]`, `[^a]`, and `\` in front of any of these.
 
-/// Whether `text` as a whole matches `pattern`. Costs at most the product of the lengths.
+/// After so many steps a text counts as one that does not match: some tens of milliseconds, and more than any pattern takes that
+/// was not made to take long. Who publishes a message must not hold up a thread for hours.
+const STEPS_MAX: usize = 1 << 24;
+
+/// Whether `text` as a whole matches `pattern`. Costs at most the product of the lengths, and [`STEPS_MAX`].
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut pattern, mut text) = (pattern, text);
+    let mut steps_left = STEPS_MAX;
     // Where to go on after the last `*` if the way taken fails: the pattern behind it, and the text that it was tried at. An earlier
     // `*` need not be tried again: what the last one can take covers it.
     let mut retry: Option<(&[u8], &[u8])> = None;
@@ -18,8 +23,15 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
         let stepped = match (pattern, text) {
             ([], []) => return true,
             ([], _) | (_, []) => None,
-            (_, [byte, after @ ..]) => step(pattern, *byte).map(|rest| (rest, after)),
+            (_, [byte, after @ ..]) => {
+                let (is_match, rest) = step(pattern, *byte);
+                steps_left = steps_left.saturating_sub(pattern.len() - rest.len());
+                is_match.then_some((rest, after))
+            }
         };
+        if steps_left == 0 {
+            return false;
+        }
         match (stepped, retry) {
             (Some(next), _) => (pattern, text) = next,
             (None, Some((after_star, [_, later @ ..]))) => {
@@ -31,22 +43,22 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// Matches one byte; returns the rest of the pattern, or `None` if it does not match.
-fn step(pattern: &[u8], byte: u8) -> Option<&[u8]> {
+/// Whether one byte matches, and the rest of the pattern.
+fn step(pattern: &[u8], byte: u8) -> (bool, &[u8]) {
     match pattern {
-        [b'?', rest @ ..] => Some(rest),
+        [b'?', rest @ ..] => (true, rest),
         [b'[', rest @ ..] => class(rest, byte),
-        [b'\\', literal, rest @ ..] | [literal, rest @ ..] => (*literal == byte).then_some(rest),
-        [] => None,
+        [b'\\', literal, rest @ ..] | [literal, rest @ ..] => (*literal == byte, rest),
+        [] => (false, pattern),
     }
 }
 
 /// Matches one byte with a class, behind its `[`. One without an end reaches to the end of the pattern, as with Redis.
-fn class(mut pattern: &[u8], byte: u8) -> Option<&[u8]> {
-    let is_negated = pattern.first() == Some(&b'^');
-    if is_negated {
-        pattern = pattern.get(1..)?;
-    }
+fn class(pattern: &[u8], byte: u8) -> (bool, &[u8]) {
+    let (is_negated, mut pattern) = match pattern {
+        [b'^', rest @ ..] => (true, rest),
+        _ => (false, pattern),
+    };
     let mut is_found = false;
     loop {
         pattern = match pattern {
@@ -70,7 +82,7 @@ fn class(mut pattern: &[u8], byte: u8) -> Option<&[u8]> {
             }
         };
     }
-    (is_found != is_negated).then_some(pattern)
+    (is_found != is_negated, pattern)
 }
 
 /// What every match of `pattern` begins with.
@@ -139,6 +151,14 @@ mod tests {
             !matches(pattern.as_bytes(), text.as_bytes()),
             "and that soon"
         );
+        let (pattern, text) = (
+            "*".to_owned() + &"a".repeat(1 << 20) + "b",
+            "a".repeat(1 << 22),
+        );
+        assert!(!matches(pattern.as_bytes(), text.as_bytes()));
+        let class = "*[".to_owned() + &"b".repeat(1 << 20) + "]c";
+        assert!(!matches(class.as_bytes(), text.as_bytes()));
+        assert!(matches(b"*b", (text + "b").as_bytes()), "long, but quick");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `CLIENT`.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -57,7 +58,7 @@ fn client_list(session: &Session, args: &[Bytes]) -> Result<Reply, CommandError>
         }
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"id") && !ids.is_empty() => {
             let ids = ids.iter().map(|id| id_of(id));
-            let ids: Vec<u64> = ids.collect::<Result<_, _>>()?;
+            let ids: BTreeSet<u64> = ids.collect::<Result<_, _>>()?;
             let chosen = entries.iter().filter(|entry| ids.contains(&entry.id));
             text.extend(chosen.map(|entry| entry.line(now)));
         }
