@@ -57,7 +57,11 @@ pub(super) fn choose(
     };
     let len = collection.head.len;
     if len > CHOSEN_EVENLY_MAX && choice.count < len / 4 {
-        return seek(access, collection, choice);
+        let before = access.filled();
+        if let Some(chosen) = seek(access, collection, choice)? {
+            return Ok(chosen);
+        }
+        access.back_to(before);
     }
     let random = access.keyspace().random();
     let mut all = Vec::new();
@@ -94,14 +98,16 @@ fn name(record: &[u8]) -> &[u8] {
     record.get(ELEMENT_PREFIX_BYTES..).unwrap_or_default()
 }
 
-/// Elements behind random keys. Distinct ones: who comes again is passed over by those that follow it.
+/// Elements behind random keys. Distinct ones: who comes again is passed over by those that follow it. `None`: so many came
+/// again, as most keys have the same few elements behind them, that it costs less to read all.
 fn seek(
     access: &mut Access<'_>,
     collection: &Collection,
     choice: Choice,
-) -> Result<Vec<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let span = collection.elements(&[]).keys();
     let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
+    let mut steps_left = collection.head.len;
     while (chosen.len() as u64) < choice.count {
         let Some(record) = seek_any(access, &span)? else {
             break;
@@ -111,20 +117,23 @@ fn seek(
             chosen.push(name(&record).to_vec());
             continue;
         }
-        if let Some(record) = next_unseen(access, collection, record, &seen)? {
-            chosen.push(name(&record).to_vec());
-            seen.insert(record);
-        }
+        let unseen = next_unseen(access, collection, record, (&seen, &mut steps_left))?;
+        let Some(record) = unseen else {
+            return Ok(None);
+        };
+        chosen.push(name(&record).to_vec());
+        seen.insert(record);
     }
-    Ok(chosen)
+    Ok(Some(chosen))
 }
 
-/// `record` or the first one behind it that is not in `seen`, from the first on again behind the last.
+/// `record` or the first one behind it that is not in `seen`, from the first on again behind the last. `None`: that would take
+/// more than `steps_left`, from which it takes its steps.
 fn next_unseen(
     access: &mut Access<'_>,
     collection: &Collection,
     record: Vec<u8>,
-    seen: &HashSet<Vec<u8>>,
+    (seen, steps_left): (&HashSet<Vec<u8>>, &mut u64),
 ) -> Result<Option<Vec<u8>>, Failure> {
     if !seen.contains(&record) {
         return Ok(Some(record));
@@ -137,9 +146,10 @@ fn next_unseen(
             if !seen.contains(record) {
                 found = Some(record.to_vec());
             }
-            found.is_none()
+            *steps_left = steps_left.saturating_sub(1);
+            found.is_none() && *steps_left > 0
         })?;
-        if found.is_some() {
+        if found.is_some() || *steps_left == 0 {
             return Ok(found);
         }
     }

@@ -356,6 +356,27 @@ fn chosen_elements_are_distinct_or_repeated() {
 }
 
 #[test]
+fn many_elements_are_chosen_evenly_where_one_gap_is_far_larger_than_all_others() {
+    let fixture = Fixture::new();
+    let members: Vec<String> = (0..20_000).map(|number| format!("{number:08}")).collect();
+    for chunk in members.chunks(500) {
+        fixture.ask(&format!("SADD s {}", chunk.join(" ")));
+    }
+    fixture.ask("SADD s \u{7ff}");
+    // Nearly all random keys lie in front of the last member. To pass over the chosen ones each time would take 10^7 steps.
+    let chosen = fixture.ask("SRANDMEMBER s 4900");
+    let quarter = |number: usize| {
+        let chosen = chosen.trim_matches(['[', ']']).split(' ');
+        let numbers = chosen.filter_map(|member| member.parse::<usize>().ok());
+        numbers.filter(|it| it / 5000 == number).count()
+    };
+    for number in 0..4 {
+        let count = quarter(number);
+        assert!((1000..1500).contains(&count), "{count} of {number}");
+    }
+}
+
+#[test]
 fn names_have_a_longest_length() {
     let fixture = Fixture::new();
     let longest = "x".repeat(NAME_BYTES_MAX);
