@@ -149,6 +149,29 @@ fn no_password_is_told_to_who_asks_for_slow_commands() {
 }
 
 #[test]
+fn value_that_was_waited_for_is_among_the_slow_commands() {
+    let running = Running::new();
+    let mut wire = running.connect();
+    let value = "x".repeat(10_000);
+    for number in 0..20 {
+        assert_eq!(wire.ask(&format!("SET k{number} {value}")), "+OK");
+    }
+    drop(wire);
+    let running = running.restart(|_| ());
+    let mut wire = running.connect();
+    assert_eq!(wire.ask("CONFIG SET slowlog-log-slower-than 0"), "+OK");
+    for number in 0..20 {
+        wire.ask(&format!("GET k{number}"));
+    }
+    assert_eq!(wire.ask("SLOWLOG LEN"), ":21", "CONFIG and the gets");
+    wire.send(b"GET k1\r\nGET k2\r\nECHO x\r\n");
+    let ends = [(); 3].map(|()| wire.reply().pop());
+    assert_eq!(ends, [Some('x'); 3]);
+    let slow = wire.ask("SLOWLOG GET 3");
+    assert!(slow.contains("|$4|ECHO|$1|x|"), "{slow}");
+}
+
+#[test]
 fn databases_have_keys_of_their_own() {
     let running = Running::new();
     let mut wire = running.connect();

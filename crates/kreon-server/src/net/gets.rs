@@ -21,14 +21,17 @@ const TOGETHER_MAX: usize = 64;
 const TOGETHER_BYTES_MAX: usize = 1 << 20;
 
 impl Connection {
-    /// The replies to the `GET` in `args`, and, if that waits for the device, to those that follow it directly. What was
-    /// parsed behind them is left in `ahead` and `args`.
-    pub(super) async fn get(&mut self, command: &'static Command) -> (Reply, Vec<Reply>) {
+    /// The replies to a `GET`, and, if that waits for the device, to those that follow it directly. What was parsed behind them
+    /// is left in `ahead` and `args` of the connection.
+    pub(super) async fn get(
+        &mut self,
+        command: &'static Command,
+        args: &[Bytes],
+    ) -> (Reply, Vec<Reply>) {
         let Self {
             session,
             parser,
             input,
-            args,
             ahead,
             worker,
             ..
@@ -69,7 +72,7 @@ impl Connection {
                 .collect();
             (first, more)
         };
-        *args = behind;
+        self.args = behind;
         replies
     }
 }

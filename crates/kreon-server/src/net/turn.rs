@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::iter;
+use std::mem;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -83,8 +84,10 @@ impl Connection {
         }
         self.settle(begun).await?;
         if command.id == Id::Get && !self.session.is_in_transaction() {
-            let (reply, more) = self.get(command).await;
+            let args = mem::take(&mut self.args);
+            let (reply, more) = self.get(command, &args).await;
             let took = lap(begun);
+            self.note_slow(command, &args, took);
             for reply in iter::once(reply).chain(more) {
                 self.reply(&reply);
                 self.note(command, took, matches!(reply, Reply::Error(_)));
@@ -95,7 +98,7 @@ impl Connection {
             }
             // Unless the next request is there already.
             if self.ahead.is_none() {
-                self.note_slow(command, &self.args, took);
+                self.args = args;
                 self.args.clear();
             }
             return Ok(Some(command));
