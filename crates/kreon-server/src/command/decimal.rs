@@ -9,8 +9,8 @@ use crate::reply::CommandError;
 /// Digits behind the point.
 const SCALE: u32 = 17;
 const UNIT: i128 = 10_i128.pow(SCALE);
-/// Digits before the point.
-const WHOLE_DIGITS_MAX: usize = 20;
+/// Numbers with more than 20 digits before the point are no [`fixed`] ones.
+const END: i128 = 10_i128.pow(20 + SCALE);
 
 const INFINITE: CommandError = CommandError::new("ERR increment would produce NaN or Infinity");
 
@@ -29,28 +29,36 @@ pub(super) fn sum(a: &[u8], b: &[u8]) -> Result<String, CommandError> {
     }
 }
 
-/// The number in units of 10^-17; `None` if it is too large, too fine, or has an exponent.
+/// The number in units of 10^-17; `None` if it is too large or too fine.
 fn fixed(text: &[u8]) -> Option<i128> {
-    let (is_negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
+    let (is_negative, text) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    let mut parts = text.splitn(2, |byte| matches!(byte, b'e' | b'E'));
+    let digits = parts.next()?;
+    let exponent: i32 = match parts.next() {
+        Some(exponent) => str::from_utf8(exponent).ok()?.parse().ok()?,
+        None => 0,
     };
     let point = digits.iter().position(|&byte| byte == b'.');
     let (whole, fraction) = match point {
         Some(point) => (digits.get(..point)?, digits.get(point + 1..)?),
         None => (digits, &[][..]),
     };
-    if whole.len() > WHOLE_DIGITS_MAX || fraction.len() > SCALE as usize {
-        return None;
-    }
-    let zeros = std::iter::repeat_n(&b'0', SCALE as usize - fraction.len());
     let mut number = 0_i128;
-    for byte in whole.iter().chain(fraction).chain(zeros) {
+    for byte in whole.iter().chain(fraction) {
         let digit = byte.checked_sub(b'0').filter(|&digit| digit < 10)?;
-        number = number * 10 + i128::from(digit);
+        number = number.checked_mul(10)?.checked_add(i128::from(digit))?;
     }
-    Some(if is_negative { -number } else { number })
+    let zeros = i64::from(SCALE) + i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
+    let power = 10_i128.checked_pow(u32::try_from(zeros.unsigned_abs()).ok()?)?;
+    let number = match zeros {
+        0.. => number.checked_mul(power)?,
+        _ => (number % power == 0).then_some(number / power)?,
+    };
+    (number < END).then_some(if is_negative { -number } else { number })
 }
 
 fn text(number: i128) -> String {
@@ -78,6 +86,15 @@ mod tests {
             ("99999999999999999999", "1", "100000000000000000000"),
             (".5", "5.", "5.5"),
             ("100", "0", "100"),
+            ("9223372036854775807", "1e3", "9223372036854776807"),
+            ("1E+2", "-25e-4", "99.9975"),
+            (
+                "9007199254740993",
+                "1.000000000000000000000",
+                "9007199254740994",
+            ),
+            ("0.1e-16", "1", "1.00000000000000001"),
+            ("1e-18", "1", "1"),
         ];
         for (a, b, expected) in cases {
             assert_eq!(
