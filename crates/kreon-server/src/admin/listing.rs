@@ -19,9 +19,7 @@ pub(super) fn command(args: &[Bytes]) -> Result<Reply, CommandError> {
         }
         ("info", []) => Ok(Reply::Array(all().iter().map(info).collect())),
         ("info", names) => {
-            let each = names
-                .iter()
-                .map(|name| find(name).map_or(Reply::NilArray, info));
+            let each = names.iter().map(|name| find(name).map_or(Reply::Nil, info));
             Ok(Reply::Array(each.collect()))
         }
         ("docs", []) => Ok(Reply::Map(all().iter().map(docs).collect())),
@@ -131,6 +129,6 @@ mod tests {
         let Ok(Reply::Array(one)) = run("command info nosuch") else {
             panic!()
         };
-        assert_eq!(one, [Reply::NilArray]);
+        assert_eq!(one, [Reply::Nil]);
     }
 }
