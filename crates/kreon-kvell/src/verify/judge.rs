@@ -37,9 +37,23 @@ pub fn judge(parts: &Parts, slot: Slot, found: &Found<'_>) -> Verdict {
         Found::Blank if is_used => doubt("a slot in use holds nothing", None),
         Found::Blank => Verdict::Free,
         Found::BadHead => doubt("no item, and not blank", None),
-        Found::Torn(head) if is_of_large(head) && !is_used => Verdict::Free,
-        Found::Torn(head) => doubt("the body of the item does not verify", Some(head)),
+        Found::Torn(head) => torn(parts, place.location, is_used, head),
         Found::Whole(item) => whole(parts, place.location, is_used, item),
+    }
+}
+
+/// An item that nothing depends on may be torn: its slot was being used again when the power went, and the sector with its head
+/// is still the old one.
+fn torn(parts: &Parts, at: Location, is_used: bool, head: &ItemHead<'_>) -> Verdict {
+    let has_copies = parts.room.stale().has_copies(head.key_hash);
+    match head.kind {
+        ItemKind::Large | ItemKind::Part | ItemKind::Tombstone if !is_used => Verdict::Free,
+        ItemKind::Put | ItemKind::Large
+            if is_used && has_copies && !head_leads_to(&parts.index, head, at) =>
+        {
+            Verdict::Outdated
+        }
+        _ => doubt("the body of the item does not verify", Some(head)),
     }
 }
 
@@ -89,16 +103,23 @@ pub fn leads_to(index: &Index, key: &[u8], at: Location) -> bool {
     has_entry(index, spot)
 }
 
+/// Whether the index has an entry at `at` for a key that begins as that of `head`.
+fn head_leads_to(index: &Index, head: &ItemHead<'_>, at: Location) -> bool {
+    let prefix = head.key_prefix;
+    let spot = Spot {
+        bytes: prefix.get(..index.key_bytes_max()).unwrap_or(prefix),
+        whole: usize::from(head.key_bytes) <= index.key_bytes_max(),
+        at: Some(at),
+    };
+    has_entry(index, spot)
+}
+
 /// Whether the index has exactly this entry.
 pub fn has_entry(index: &Index, spot: Spot<'_>) -> bool {
     let mut run = Run::new();
     let from = Bound::Included(spot);
     index.run(from, Bound::Unbounded, Direction::Forward, 1, &mut run);
     run.get(0).is_some_and(|entry| entry.spot() == spot)
-}
-
-fn is_of_large(head: &ItemHead<'_>) -> bool {
-    matches!(head.kind, ItemKind::Large | ItemKind::Part)
 }
 
 fn doubt(what: &'static str, head: Option<&ItemHead<'_>>) -> Verdict {
