@@ -5,6 +5,7 @@
 //! - `setting`: what a world is like
 //! - `world`: partitions, their device, and what is under way
 //! - `course`: requests, cuts and checks
+//! - `verified`: a verification of what is there
 //!
 //! And whole stores, with their workers, under [the hunts of all engines](crate::engines):
 //!
@@ -22,6 +23,7 @@ mod model;
 mod script;
 mod setting;
 mod store;
+mod verified;
 mod world;
 
 pub(crate) use store::Kvell;

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ::kvell::format::{Classes, ExtentNo, ItemSeal, State, Timestamp, key_hash, partition_of};
+use ::kvell::format::{ItemSeal, State, Timestamp, key_hash, partition_of};
 use ::kvell::opening::{Opened, Opening, open, write_last};
-use ::kvell::partition::{
-    Durability, FlushWish, Partition, Reply, Request, Task, Ticket, Transfer,
-};
+use ::kvell::partition::{Durability, FlushWish, Reply, Request, Task, Ticket, Transfer};
 use ::kvell::space::{FlushNo, SuperblockPage};
-use ::kvell::verify::{Partitions, Volume, verify};
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 use kreon_format::StoreId;
@@ -17,6 +14,7 @@ use kreon_sim::{Dice, SimDevice};
 
 use super::model::KeyModel;
 use super::setting::Setting;
+use super::verified::verified;
 
 /// Partitions on a device.
 pub(super) struct World {
@@ -53,19 +51,6 @@ enum Asked {
         number: usize,
         is_sync: bool,
     },
-}
-
-/// Partitions that are verified.
-struct Seen<'a>(&'a [Partition]);
-
-impl Partitions for Seen<'_> {
-    fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    fn look(&self, partition: usize, look: &mut dyn FnMut(&Partition)) -> bool {
-        self.0.get(partition).map(look).is_some()
-    }
 }
 
 impl World {
@@ -337,22 +322,7 @@ impl World {
 
     /// Compares all that is on the device with what the partitions know of it. Nothing may be under way.
     pub fn verify(&self, setting: &Setting) -> Result<(), String> {
-        let opened = &self.opened;
-        let classes = Classes::new(setting.atomic_bytes).map_err(|error| error.to_string())?;
-        let volume = Volume {
-            device: Arc::clone(&opened.device),
-            seal: self.seal,
-            classes: Arc::new(classes),
-            partitions: &Seen(&opened.partitions),
-            sequence: &|| opened.superblocks.newest().sequence,
-            extents_end: ExtentNo(opened.extents.end().0),
-            depth: 4,
-        };
-        let report = verify(&volume).map_err(|error| error.to_string())?;
-        match report.damage.first() {
-            Some(damage) => Err(format!("a verification: {damage}")),
-            None => Ok(()),
-        }
+        verified(&self.opened, self.seal, setting)
     }
 
     /// Whether memory stays within its limit, but for cells with I/O under way.
