@@ -1,7 +1,7 @@
 //! The tree of one region: nodes that change in place in frames of their own until a commit makes them pages.
 //!
 //! - `counters`: what is counted; `charges`: how live bytes of the log change; `gate`: writers, and the freeze that they wait for
-//! - `node`: open nodes, their latches; `generation`: the tree in one epoch
+//! - `node`: open nodes, their latches; `generation`: the tree in one epoch; `past`: those that ended
 //! - `parts`: what all work stands on
 //! - `find`: the way of readers to a leaf; `reach`: the way of writers
 //! - `known`: keys that are read ahead of a change; `misses`: whether writes look ahead
@@ -22,6 +22,7 @@ mod merge;
 mod misses;
 mod node;
 mod parts;
+mod past;
 mod publish;
 mod reach;
 mod scan;
@@ -36,9 +37,10 @@ mod verify;
 mod writing;
 
 pub use counters::TreeStats;
+pub use parts::TreeHome;
 pub use scan::{Direction, Scan, ScanRange};
 pub(crate) use snapshot::Held;
 pub use snapshot::{KEY_BYTES_MAX, Snapshot};
-pub use tree::{Publication, Tree, TreeHome, TreeRoot};
+pub use tree::{Publication, Tree, TreeRoot};
 pub use verify::Verified;
 pub(crate) use writing::Written;

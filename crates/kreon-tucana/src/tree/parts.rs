@@ -6,7 +6,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-use kreon_base::{Epoch, Error, ErrorKind, PageBytes, PageNo, Priority, Result};
+use kreon_base::{Epoch, Error, ErrorKind, PageBytes, PageNo, Priority, RegionId, Result};
+use kreon_format::StoreId;
 use kreon_mapping::{Mapping, OpenFrame, PageRequest};
 
 use super::counters::Counters;
@@ -17,6 +18,20 @@ use crate::page_supply::PageSupply;
 /// Index nodes are evicted after leaves.
 const INDEX_PRIORITY: Priority = Priority(1);
 const LEAF_PRIORITY: Priority = Priority(2);
+
+/// What a tree stands on.
+pub struct TreeHome<L> {
+    /// Frames for its nodes.
+    pub mapping: Arc<Mapping>,
+    /// Keys and values.
+    pub log: Arc<L>,
+    /// Pages for its nodes.
+    pub pages: Arc<dyn PageSupply>,
+    /// The store, in every checksum.
+    pub store: StoreId,
+    /// The region whose keys it has.
+    pub region: RegionId,
+}
 
 /// Mapping, log, pages and identity of a tree.
 pub(crate) struct Parts<L> {
@@ -42,6 +57,21 @@ pub(crate) struct Spare {
 }
 
 impl<L> Parts<L> {
+    pub(super) fn new(home: TreeHome<L>) -> Self {
+        Self {
+            mapping: home.mapping,
+            log: home.log,
+            pages: home.pages,
+            seal: NodeSeal {
+                store: home.store,
+                region: home.region,
+            },
+            counters: Counters::default(),
+            misses: Misses::default(),
+            published: Published::default(),
+        }
+    }
+
     /// A page and a frame for a node of `epoch`. May wait for the device, if a frame is to be had by writing a page.
     ///
     /// # Errors

@@ -1,44 +1,27 @@
 //! A tree: what a user of it sees.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{Ordering::Acquire, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, RegionId, Result, SegmentId, planted};
-use kreon_format::StoreId;
-use kreon_mapping::Mapping;
+use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, Result, SegmentId};
 use parking_lot::Mutex;
 
-use super::counters::{Counters, TreeStats};
+use super::counters::TreeStats;
 use super::gate::Gate;
 use super::generation::Generation;
 use super::known::KnownKeys;
-use super::misses::Misses;
 use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
-use super::parts::{Parts, Published};
+use super::parts::{Parts, TreeHome};
+use super::past::Past;
 use super::publish;
 use super::scan::{Direction, Scan, ScanRange, View};
 use super::snapshot::{Held, Snapshot, check_key, value_of};
 use super::writing::{self, Applied, Written};
-use crate::format::{Location, NodeHeader, NodePointer, NodeSeal};
+use crate::format::{Location, NodeHeader, NodePointer};
 use crate::log::{Placed, Record, RecordLog};
-use crate::page_supply::PageSupply;
-
-/// What a tree stands on.
-pub struct TreeHome<L> {
-    /// Frames for its nodes.
-    pub mapping: Arc<Mapping>,
-    /// Keys and values.
-    pub log: Arc<L>,
-    /// Pages for its nodes.
-    pub pages: Arc<dyn PageSupply>,
-    /// The store, in every checksum.
-    pub store: StoreId,
-    /// The region whose keys it has.
-    pub region: RegionId,
-}
 
 /// The root of a tree whose nodes are all published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,20 +57,9 @@ pub struct Tree<L> {
     current: ArcSwap<Generation>,
     /// Held while nodes are published, by one thread at a time.
     publishing: Mutex<()>,
-    past: Mutex<Past>,
+    past: Past,
     /// Why no write is taken any more.
     poison: OnceLock<Error>,
-}
-
-/// Generations before the current one, the oldest first.
-#[derive(Default)]
-struct Past {
-    /// Those whose nodes are not published yet.
-    frozen: VecDeque<Arc<Generation>>,
-    /// Those whose replaced pages readers or the durable state may still reach.
-    published: VecDeque<Arc<Generation>>,
-    /// What is durable.
-    committed: Epoch,
 }
 
 impl<L: RecordLog> Tree<L> {
@@ -143,7 +115,7 @@ impl<L: RecordLog> Tree<L> {
             gate: Gate::default(),
             current: ArcSwap::from_pointee(generation),
             publishing: Mutex::new(()),
-            past: Mutex::default(),
+            past: Past::default(),
             poison: OnceLock::new(),
         }
     }
@@ -283,16 +255,18 @@ impl<L: RecordLog> Tree<L> {
 
     /// The same; `note` is called while no writer is at work.
     pub(crate) fn freeze_with<T>(&self, note: impl FnOnce() -> T) -> (Snapshot<'_, L>, T) {
-        let mut past = self.past.lock();
-        let begun = Instant::now();
-        let closed = self.gate.close();
-        let noted = note();
-        let generation = self.current.load_full();
-        let next = Generation::new(generation.epoch.next(), generation.end());
-        self.current.store(Arc::new(next));
-        drop(closed);
-        self.parts.counters.add_freeze(begun.elapsed());
-        past.frozen.push_back(Arc::clone(&generation));
+        let end = || {
+            let begun = Instant::now();
+            let closed = self.gate.close();
+            let noted = note();
+            let generation = self.current.load_full();
+            let next = Generation::new(generation.epoch.next(), generation.end());
+            self.current.store(Arc::new(next));
+            drop(closed);
+            self.parts.counters.add_freeze(begun.elapsed());
+            (generation, noted)
+        };
+        let (generation, noted) = self.past.freeze(end);
         let snapshot = Snapshot {
             parts: &self.parts,
             generation,
@@ -325,11 +299,7 @@ impl<L: RecordLog> Tree<L> {
     pub fn publish_up_to(&self, end: Epoch) -> Result<Option<Publication>> {
         let _turn = self.publishing.lock();
         // Freezes go on meanwhile.
-        let frozen: Vec<Arc<Generation>> = {
-            let past = self.past.lock();
-            let due = past.frozen.iter().take_while(|frozen| frozen.epoch <= end);
-            due.cloned().collect()
-        };
+        let frozen = self.past.frozen_up_to(end);
         let (mut kept, mut dropped, mut charges) = (Vec::new(), Vec::new(), HashMap::new());
         for generation in &frozen {
             let epoch = generation.epoch;
@@ -341,9 +311,7 @@ impl<L: RecordLog> Tree<L> {
             let old = generation.replaced().into_iter();
             dropped.extend(old.filter(|node| node.epoch != epoch).map(|node| node.page));
             generation.charges.add_to(&mut charges);
-            let mut past = self.past.lock();
-            let published = past.frozen.pop_front();
-            past.published.extend(published);
+            self.past.oldest_is_published();
         }
         let Some(last) = frozen.last() else {
             return Ok(None);
@@ -370,28 +338,13 @@ impl<L: RecordLog> Tree<L> {
 
     /// A publication is durable.
     pub(crate) fn set_committed(&self, publication: &Publication) {
-        let mut past = self.past.lock();
-        past.committed = past.committed.max(publication.epoch);
+        self.past.commit(publication.epoch);
     }
 
     /// Gives pages back that neither the durable state nor a reader nor a snapshot reaches any more. Returns the last epoch whose
     /// readers are all gone, and how many pages.
     pub(crate) fn release_passed(&self) -> (Epoch, usize) {
-        let mut past = self.past.lock();
-        let (committed, mut over) = (past.committed, Vec::new());
-        let passed = loop {
-            // Nobody can begin to read a generation that is over.
-            let Some(oldest) = past.published.front() else {
-                break committed;
-            };
-            let is_held = Arc::strong_count(oldest) > 1;
-            planted!(SnapshotPagesReused => let is_held = false);
-            if oldest.epoch > committed || is_held {
-                break Epoch(oldest.epoch.0 - 1);
-            }
-            over.extend(past.published.pop_front());
-        };
-        drop(past);
+        let (passed, over) = self.past.take_passed();
         // All that their readers did comes before their pages are used again.
         fence(Acquire);
         let mut released = 0;
@@ -408,8 +361,8 @@ impl<L: RecordLog> Tree<L> {
 
     /// Whether anything was written that no publication contains.
     pub fn has_changes(&self) -> bool {
-        let past = self.past.lock();
-        !past.frozen.is_empty() || self.current.load().open_root().is_some()
+        let is_changed = || self.current.load().open_root().is_some();
+        self.past.has_frozen_or(is_changed)
     }
 
     /// Whether changed nodes have so many frames that it is time to publish some: three quarters of the most.
@@ -427,22 +380,5 @@ impl<L: RecordLog> Tree<L> {
     /// What it did.
     pub fn stats(&self) -> TreeStats {
         self.parts.counters.stats()
-    }
-}
-
-impl<L> Parts<L> {
-    fn new(home: TreeHome<L>) -> Self {
-        Self {
-            mapping: home.mapping,
-            log: home.log,
-            pages: home.pages,
-            seal: NodeSeal {
-                store: home.store,
-                region: home.region,
-            },
-            counters: Counters::default(),
-            misses: Misses::default(),
-            published: Published::default(),
-        }
     }
 }
