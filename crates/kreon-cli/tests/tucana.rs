@@ -70,27 +70,39 @@ fn scans_of_many_pairs_come_in_pieces_and_end_at_their_bounds() {
 }
 
 #[test]
-fn there_is_one_region() {
+fn regions_are_made_used_and_dropped_by_name() {
     let fixture = with_cities();
     assert_eq!(fixture.ok(&["regions"]), "default\n");
-    fixture.ok(&["regions", "create", "default"]);
-    let one = "a store of the engine tucana has one region";
+    fixture.ok(&["regions", "create", "a b"]);
+    fixture.ok(&["put", "-r", "other", "Oslo", "1"]);
+    fixture.ok(&["put", "-r", "other", "--sync", "Paris", "2"]);
+    assert_eq!(fixture.ok(&["regions"]), "a b\ndefault\nother\n");
+    assert_eq!(fixture.ok(&["scan", "-r", "other"]), "Oslo\t1\nParis\t2\n");
+    assert_eq!(fixture.ok(&["get", "-r", "other", "Oslo"]), "1\n");
+    assert_eq!(fixture.ok(&["get", "Oslo"]), "NO\n");
+    assert_eq!(fixture.ok(&["count", "-r", "a b"]), "0\n");
+    fixture.ok(&["delete", "-r", "other", "--from", "P"]);
+    assert_eq!(fixture.ok(&["count", "-r", "other"]), "1\n");
+    assert!(fixture.ok(&["verify"]).contains(" 4 entries\n"));
     fixture
-        .run(&["regions", "create", "other"])
-        .fails(2, &[one]);
+        .run(&["get", "-r", "none", "Oslo"])
+        .fails(8, &["not found", "\"none\""]);
     fixture
-        .run(&["put", "-r", "other", "a", "1"])
-        .fails(2, &[one]);
+        .run(&["regions", "drop", "none"])
+        .fails(8, &["not found", "\"none\""]);
+    let long = "x".repeat(256);
     fixture
-        .run(&["get", "-r", "other", "Oslo"])
-        .fails(8, &["\"other\"", one]);
+        .run(&["put", "-r", &long, "a", "1"])
+        .fails(2, &["a region's name has 1 to 255 bytes"]);
+    fixture.ok(&["regions", "drop", "other"]);
+    assert_eq!(fixture.ok(&["regions"]), "a b\ndefault\n");
     fixture
-        .run(&["regions", "drop", "default"])
-        .fails(2, &[one]);
-    fixture
-        .run(&["regions", "drop", "other"])
-        .fails(8, &["\"other\"", one]);
+        .run(&["scan", "-r", "other"])
+        .fails(8, &["\"other\""]);
+    fixture.ok(&["regions", "create", "other"]);
+    assert_eq!(fixture.ok(&["count", "-r", "other"]), "0\n");
     assert_eq!(fixture.ok(&["count"]), "3\n");
+    assert!(fixture.ok(&["verify"]).contains(" 3 entries\n"));
 }
 
 #[test]
@@ -110,7 +122,8 @@ fn figures_are_told_in_lines_as_json_and_as_metrics() {
         .ok();
     let searched = "searches to insert   1, 0 of them read keys\n";
     assert!(lines.contains(searched), "{lines}");
-    let read = "reads by hash        1, 0 of them of another key\n";
+    // The name of the region, and the city.
+    let read = "reads by hash        2, 0 of them of another key\n";
     assert!(lines.contains(read), "{lines}");
 }
 

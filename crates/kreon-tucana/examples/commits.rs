@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kreon_device::{FileDevice, FileOptions};
-use tucana::{Options, Result, Store};
+use tucana::{Options, Region, Result, Store};
 
 const KEYS: u64 = 200_000;
 const VALUE: [u8; 100] = [7; 100];
@@ -20,14 +20,14 @@ fn key(number: u64) -> [u8; 16] {
 }
 
 /// Updates random keys for so long; the latencies in us, sorted.
-fn update(store: &Store, time: Duration) -> Result<Vec<f64>> {
+fn update(region: &Region, time: Duration) -> Result<Vec<f64>> {
     let (start, mut latencies, mut state) = (Instant::now(), Vec::new(), 1_u64);
     while start.elapsed() < time {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         let begun = Instant::now();
-        store.put(&key((state >> 33) % KEYS), &VALUE)?;
+        region.put(key((state >> 33) % KEYS), VALUE)?;
         latencies.push(begun.elapsed().as_secs_f64() * 1e6);
     }
     latencies.sort_by(f64::total_cmp);
@@ -69,12 +69,13 @@ fn main() -> Result<()> {
             ..Options::default()
         };
         let store = Store::open(Arc::new(device), &options)?;
+        let region = store.region("default")?;
         for number in 0..KEYS {
-            store.put(&key(number), &VALUE)?;
+            region.put(key(number), VALUE)?;
         }
         store.commit()?;
         let copies = store.stats().copies;
-        report(what, &update(&store, time)?);
+        report(what, &update(&region, time)?);
         let stats = store.stats();
         println!(
             "{} nodes were copied; {} freezes, the longest kept writers out for {} us",

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kreon_device::{AlignedBuf, Device, FileDevice, FileOptions};
-use tucana::{Durability, Options, Result, Store};
+use tucana::{Durability, Options, Region, Result, Store};
 
 const VALUE: [u8; 100] = [7; 100];
 const TURN: Duration = Duration::from_secs(1);
@@ -23,14 +23,14 @@ fn open(path: &str) -> Result<FileDevice> {
 }
 
 /// Durable puts of so many threads in one turn.
-fn puts(store: &Store, threads: u64, turn: u64) -> Result<u64> {
+fn puts(region: &Region, threads: u64, turn: u64) -> Result<u64> {
     let start = Instant::now();
     thread::scope(|scope| {
         let put = |thread: u64| {
             let mut count = 0_u64;
             while start.elapsed() < TURN {
                 let key = [turn, thread, count].map(u64::to_be_bytes).concat();
-                store.put_with(&key, &VALUE, Durability::Sync)?;
+                region.put_with(&key, VALUE, Durability::Sync)?;
                 count += 1;
             }
             Ok(count)
@@ -67,9 +67,10 @@ fn main() -> Result<()> {
     bare.grow((turns + 1) << 24)?;
     bare.allocate(0, (turns + 1) << 24)?;
     let store = Store::open(Arc::new(open(&path)?), &Options::default())?;
+    let region = store.region("default")?;
     let mut sums = [0; 2];
     for turn in 0..turns {
-        sums[0] += puts(&store, threads, turn)?;
+        sums[0] += puts(&region, threads, turn)?;
         sums[1] += writes(&bare, turn)?;
     }
     let [durable, bare] = sums.map(|sum| sum as f64 / turns as f64);

@@ -29,6 +29,7 @@ fn main() -> Result<()> {
     };
     let (device, _) = FileDevice::open(&path, &file)?;
     let store = Store::open(Arc::new(device), &Options::default())?;
+    let region = store.region("default")?;
     let live = keys * (16 + VALUE_BYTES as u64);
     let report = |what: &str, begun: Instant| {
         let (used, seconds) = (store.used_bytes(), begun.elapsed().as_secs_f64());
@@ -42,7 +43,7 @@ fn main() -> Result<()> {
     };
     let begun = Instant::now();
     for number in 0..keys {
-        store.put(&key(number), &[0; VALUE_BYTES])?;
+        region.put(key(number), [0; VALUE_BYTES])?;
     }
     report("loaded", begun);
     let mut state = 1_u64;
@@ -52,7 +53,7 @@ fn main() -> Result<()> {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            store.put(&key((state >> 33) % keys), &[round; VALUE_BYTES])?;
+            region.put(key((state >> 33) % keys), [round; VALUE_BYTES])?;
         }
         report(&format!("round {round}"), begun);
     }

@@ -29,7 +29,7 @@ fn kind(outcome: tucana::Result<Store>) -> ErrorKind {
 /// A whole store with a key.
 fn make(path: &Path) {
     let store = open(path, Creation::IfEmpty).unwrap();
-    store.put(b"key", b"value").unwrap();
+    store.region("r").unwrap().put("key", "value").unwrap();
     store.close().unwrap();
 }
 
@@ -46,7 +46,7 @@ fn a_store_is_made_only_on_demand_and_is_there_again() {
     assert!(Store::is_at(&path).unwrap());
     for creation in [Creation::Never, Creation::IfEmpty, Creation::OverContent] {
         let store = open(&path, creation).unwrap();
-        let value = store.get(b"key").unwrap();
+        let value = store.existing_region("r").unwrap().get("key").unwrap();
         assert_eq!(value.as_deref(), Some(&b"value"[..]), "{creation:?}");
     }
 }
@@ -64,10 +64,17 @@ fn other_content_is_overwritten_on_demand_only() {
             assert!(fs::read(&path).unwrap() == content);
         }
         let store = open(&path, Creation::OverContent).unwrap();
-        store.put(b"key", b"value").unwrap();
+        store.region("r").unwrap().put("key", "value").unwrap();
         store.close().unwrap();
         let store = open(&path, Creation::Never).unwrap();
-        assert!(store.get(b"key").unwrap().is_some());
+        assert!(
+            store
+                .existing_region("r")
+                .unwrap()
+                .get("key")
+                .unwrap()
+                .is_some()
+        );
         store.verify().unwrap();
     }
 }

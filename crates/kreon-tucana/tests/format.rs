@@ -43,7 +43,7 @@ fn header(level: u8) -> NodeHeader {
 
 fn drawn_header(level: u8, count: u16, detail: u16) -> Box<PageBytes> {
     let mut page = Box::new([0; PAGE_BYTES]);
-    draw(&mut page, 4, b"tN\x02");
+    draw(&mut page, 4, b"tN\x03");
     page[7] = level;
     draw(&mut page, 8, &[0x0f, 0x0e, 0x0d, 0x0c, 0x0b, 0x0a]);
     draw(&mut page, 14, &[6, 5, 4, 3, 2, 1]);
@@ -132,7 +132,7 @@ fn a_superblock_is_as_the_document_draws_it() {
         catalogue_bytes: 100,
     };
     let mut page = Box::new([0; PAGE_BYTES]);
-    draw(&mut page, 4, b"tS\x02\0TucanVol");
+    draw(&mut page, 4, b"tS\x03\0TucanVol");
     draw(&mut page, 16, &STORE.0.to_le_bytes());
     for (at, byte) in [(24, 2), (28, 44), (32, 6), (40, 9), (48, 3), (72, 100)] {
         page[at] = byte;

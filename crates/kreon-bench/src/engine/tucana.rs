@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use kreon_device::{Device, FileDevice, FileOptions};
-use tucana::{Direction, Durability, Options, ScanRange, Store};
+use tucana::{Direction, Durability, Options, Region, Store};
 
 use super::tuning::{self, Means};
 use super::watched::Watched;
@@ -14,6 +14,7 @@ use crate::randomness::Randomness;
 
 struct Tucana {
     store: Store,
+    region: Region,
     device: Opened,
 }
 
@@ -36,8 +37,10 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
         ..Options::default()
     };
     let store = Store::open(Arc::clone(&device.plain), &options);
+    let store = store.with_context(|| format!("open {}", path.display()))?;
     Ok(Box::new(Tucana {
-        store: store.with_context(|| format!("open {}", path.display()))?,
+        region: store.region("default")?,
+        store,
         device,
     }))
 }
@@ -65,12 +68,12 @@ fn open_device(path: &Path, is_watched: bool) -> anyhow::Result<Opened> {
 
 impl Engine for Tucana {
     fn put(&self, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
-        self.store.put(key, value)?;
+        self.region.put(key, value)?;
         Ok(())
     }
 
     fn get(&self, key: &[u8], show: &mut dyn FnMut(&[u8])) -> anyhow::Result<bool> {
-        Ok(self.store.get_with(key, show)?.is_some())
+        Ok(self.region.get_with(key, show)?.is_some())
     }
 
     fn scan(
@@ -79,12 +82,9 @@ impl Engine for Tucana {
         count: usize,
         show: &mut dyn FnMut(&[u8], &[u8]),
     ) -> anyhow::Result<usize> {
-        let range = ScanRange {
-            low: start.to_vec(),
-            high: None,
-        };
         let mut shown = 0;
-        for pair in self.store.scan(range, Direction::Forward).take(count) {
+        let scan = self.region.scan(start.., Direction::Forward);
+        for pair in scan.take(count) {
             let (key, value) = pair?;
             show(&key, &value);
             shown += 1;
@@ -103,7 +103,7 @@ impl Engine for Tucana {
     fn write_buffered(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> anyhow::Result<()> {
         // No batches: each put stands by itself.
         for (key, value) in pairs {
-            self.store.put_with(key, value, Durability::Buffered)?;
+            self.region.put_with(key, value, Durability::Buffered)?;
         }
         Ok(())
     }

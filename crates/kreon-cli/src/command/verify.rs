@@ -20,8 +20,8 @@ impl Verify {
         if let Place::Kvell(store) = &session.place {
             return verify_kvell(store, out);
         }
-        if let Place::Tucana(region) = &session.place {
-            return verify_tucana(region.store(), out);
+        if let Place::Tucana(store) = &session.place {
+            return verify_tucana(store, out);
         }
         let bar = Bar::new();
         let report = session

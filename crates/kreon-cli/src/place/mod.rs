@@ -1,13 +1,12 @@
 //! What commands work on: a store in a file, or a cluster. The commands themselves do not look behind it.
 
 mod bounds;
-mod one_region;
 mod opening;
+mod piecewise_scan;
 mod region;
 mod scan;
 
 pub use bounds::{Bounds, Direction};
-pub use one_region::OneRegion;
 pub use opening::open_store;
 pub use region::{Batch, Region};
 pub use scan::{Keys, Scan};
@@ -26,7 +25,7 @@ pub enum Place {
     /// One of the engine KVell.
     Kvell(kvell::Store),
     /// One of the engine Tucana.
-    Tucana(OneRegion),
+    Tucana(tucana::Store),
     /// A cluster, with its tables for regions.
     Cluster(Cluster),
 }
@@ -52,7 +51,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(Region::Store(store.existing_region(name)?)),
             Self::Kvell(store) => Ok(Region::Kvell(store.existing_region(name)?)),
-            Self::Tucana(store) => store.existing_region(name).map(Region::Tucana),
+            Self::Tucana(store) => Ok(Region::Tucana(store.existing_region(name)?)),
             Self::Cluster(cluster) => Ok(Region::Cluster(cluster.region(name)?)),
         }
     }
@@ -62,7 +61,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(Region::Store(store.region(name)?)),
             Self::Kvell(store) => Ok(Region::Kvell(store.region(name)?)),
-            Self::Tucana(store) => store.region(name).map(Region::Tucana),
+            Self::Tucana(store) => Ok(Region::Tucana(store.region(name)?)),
             Self::Cluster(cluster) => match cluster.region(name) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     let whole: [&[u8]; 0] = [];
@@ -78,7 +77,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.region_names()),
             Self::Kvell(store) => Ok(store.region_names()?),
-            Self::Tucana(store) => Ok(store.region_names()),
+            Self::Tucana(store) => Ok(store.region_names()?),
             Self::Cluster(cluster) => Ok(cluster.tables()?),
         }
     }
@@ -88,7 +87,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.drop_region(name)?),
             Self::Kvell(store) => Ok(store.drop_region(name)?),
-            Self::Tucana(store) => store.drop_region(name),
+            Self::Tucana(store) => Ok(store.drop_region(name)?),
             Self::Cluster(cluster) => Ok(cluster.drop_table(name)?),
         }
     }
@@ -99,7 +98,14 @@ impl Place {
         match (self, batch) {
             (Self::Store(store), Batch::Store(batch)) => Ok(store.write(batch, durability)?),
             (Self::Kvell(_), Batch::Kvell(batch)) => batch.write(of_kvell(durability)),
-            (Self::Tucana(store), Batch::Tucana(pairs)) => store.put_many(&pairs, durability),
+            (Self::Tucana(store), Batch::Tucana(batch)) => {
+                batch.write()?;
+                match durability {
+                    Durability::Buffered => Ok(()),
+                    // One flush of the log for all.
+                    Durability::Sync => Ok(store.sync()?),
+                }
+            }
             (Self::Cluster(cluster), Batch::Cluster(batch)) => again(|| {
                 let durability = of_cluster(durability);
                 cluster.write(batch.clone(), durability)
@@ -114,7 +120,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.sync()?),
             Self::Kvell(store) => Ok(store.sync()?),
-            Self::Tucana(store) => Ok(store.store().sync()?),
+            Self::Tucana(store) => Ok(store.sync()?),
             Self::Cluster(_) => Ok(()),
         }
     }
@@ -124,8 +130,7 @@ impl Place {
         match self {
             Self::Store(store) => Ok(store.close()?),
             Self::Kvell(store) => Ok(store.close()?),
-            // Other clones may still be there; the last one gives it free.
-            Self::Tucana(store) => Ok(store.store().commit()?),
+            Self::Tucana(store) => Ok(store.close()?),
             Self::Cluster(_) => Ok(()),
         }
     }
@@ -144,6 +149,14 @@ const fn of_kvell(durability: Durability) -> kvell::Durability {
     match durability {
         Durability::Buffered => kvell::Durability::Buffered,
         Durability::Sync => kvell::Durability::Sync,
+    }
+}
+
+/// The same in words of Tucana.
+const fn of_tucana(durability: Durability) -> tucana::Durability {
+    match durability {
+        Durability::Buffered => tucana::Durability::Buffered,
+        Durability::Sync => tucana::Durability::Sync,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use kreon::Store;
 use tucana::Creation;
 
-use super::{OneRegion, Place};
+use super::Place;
 use crate::failure::{Failure, Result};
 use crate::options::{Engine, Shared};
 use crate::session::Opening;
@@ -107,6 +107,6 @@ fn open_tucana(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> 
         (true, true) => Creation::OverContent,
     };
     tucana::Store::open_file(path, &options, creation)
-        .map(|store| Place::Tucana(OneRegion::new(store)))
+        .map(Place::Tucana)
         .map_err(|error| Failure::opening(error, path))
 }

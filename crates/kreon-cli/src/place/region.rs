@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use kreon::{Durability, Value, WriteBatch};
 
 use super::bounds::{Bounds, Direction};
-use super::one_region::{OneRegion, PiecewiseScan};
+use super::piecewise_scan::PiecewiseScan;
 use super::scan::{Keys, Scan, TableScan};
-use super::{lacks_it, of_cluster, of_kvell};
+use super::{lacks_it, of_cluster, of_kvell, of_tucana};
 use crate::failure::{Failure, Result};
 use crate::options::Engine;
 
@@ -16,7 +16,7 @@ use crate::options::Engine;
 pub enum Region {
     Store(kreon::Region),
     Kvell(kvell::Region),
-    Tucana(OneRegion),
+    Tucana(tucana::Region),
     Cluster(kreon_client::Region),
 }
 
@@ -42,7 +42,7 @@ impl Region {
             // A copy: a slow reader of our output must not hold the frame.
             Self::Store(region) => Ok(region.get(key)?),
             Self::Kvell(region) => Ok(region.get(key)?.map(Value::from)),
-            Self::Tucana(region) => Ok(region.store().get(key)?.map(Value::from)),
+            Self::Tucana(region) => Ok(region.get(key)?.map(Value::from)),
             Self::Cluster(region) => Ok(region.get(key)?.map(Value::from)),
         }
     }
@@ -75,7 +75,10 @@ impl Region {
         match self {
             Self::Store(region) => Ok(region.put_with(key, value, durability)?),
             Self::Kvell(region) => Ok(region.put(key, value, of_kvell(durability))?),
-            Self::Tucana(region) => region.put(key, value, durability),
+            Self::Tucana(region) => region
+                .put_with(key, value, of_tucana(durability))
+                .map(drop)
+                .map_err(Failure::from),
             Self::Cluster(region) => Ok(region.put_with(key, value, of_cluster(durability))?),
         }
     }
@@ -84,7 +87,10 @@ impl Region {
         match self {
             Self::Store(region) => Ok(region.delete_with(key, durability)?),
             Self::Kvell(region) => Ok(region.delete(key, of_kvell(durability))?),
-            Self::Tucana(region) => region.delete(key, durability),
+            Self::Tucana(region) => region
+                .delete_with(key, of_tucana(durability))
+                .map(drop)
+                .map_err(Failure::from),
             Self::Cluster(region) => Ok(region.delete_with(key, of_cluster(durability))?),
         }
     }
@@ -93,7 +99,7 @@ impl Region {
         match self {
             Self::Store(region) => Ok(region.delete_range_with(bounds, durability)?),
             Self::Kvell(region) => Ok(region.delete_range(bounds, of_kvell(durability))?),
-            Self::Tucana(region) => region.delete_range(bounds, durability),
+            Self::Tucana(region) => Ok(region.delete_range_with(bounds, of_tucana(durability))?),
             Self::Cluster(region) => Ok(region.delete_range_with(bounds, of_cluster(durability))?),
         }
     }
@@ -151,7 +157,7 @@ impl Region {
         match self {
             Self::Store(_) => Batch::Store(WriteBatch::new()),
             Self::Kvell(region) => Batch::Kvell(Puts::new(region)),
-            Self::Tucana(_) => Batch::Tucana(Vec::new()),
+            Self::Tucana(region) => Batch::Tucana(BufferedPuts::new(region)),
             // Rows of a file need not stand or fall together beyond their group.
             Self::Cluster(_) => Batch::Cluster(kreon_client::WriteBatch::new().split(true)),
         }
@@ -174,9 +180,7 @@ impl Region {
             }
             (Self::Cluster(region), Batch::Cluster(batch), None) => batch.put(region, key, value),
             (Self::Kvell(_), Batch::Kvell(batch), None) => batch.add(key, value),
-            (Self::Tucana(_), Batch::Tucana(pairs), None) => {
-                pairs.push((key.to_vec(), value.to_vec()));
-            }
+            (Self::Tucana(_), Batch::Tucana(batch), None) => batch.add(key, value),
             (Self::Kvell(_) | Self::Tucana(_) | Self::Cluster(_), _, Some(_)) => {
                 return Err(Failure::usage(
                     "a row expires, and keys expire in a store of the engine kreon only: --no-expires lets them stay",
@@ -193,8 +197,7 @@ impl Region {
 pub enum Batch {
     Store(WriteBatch),
     Kvell(Puts),
-    /// Puts. They do not stand or fall together.
-    Tucana(Vec<(Vec<u8>, Vec<u8>)>),
+    Tucana(BufferedPuts),
     Cluster(kreon_client::WriteBatch),
 }
 
@@ -204,7 +207,7 @@ impl Batch {
         match self {
             Self::Store(batch) => batch.len(),
             Self::Kvell(puts) => puts.len(),
-            Self::Tucana(pairs) => pairs.len(),
+            Self::Tucana(puts) => puts.len(),
             Self::Cluster(batch) => batch.len(),
         }
     }
@@ -235,5 +238,37 @@ impl Puts {
     /// Carries them out.
     pub fn write(&self, durability: kvell::Durability) -> Result<()> {
         Ok(self.region.write_many(&self.pairs, durability)?)
+    }
+}
+
+/// Puts into a region of Tucana. They do not stand or fall together.
+pub struct BufferedPuts {
+    region: tucana::Region,
+    pairs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl BufferedPuts {
+    fn new(region: &tucana::Region) -> Self {
+        Self {
+            region: region.clone(),
+            pairs: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.pairs.push((key.to_vec(), value.to_vec()));
+    }
+
+    fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Carries them out. A sync of the store makes them durable.
+    pub fn write(&self) -> Result<()> {
+        for (key, value) in &self.pairs {
+            let buffered = tucana::Durability::Buffered;
+            self.region.put_with(key, value, buffered)?;
+        }
+        Ok(())
     }
 }

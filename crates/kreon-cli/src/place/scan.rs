@@ -7,7 +7,7 @@ use kreon::{Expiry, Value};
 use kreon_client::ErrorKind;
 
 use super::bounds::{Bounds, Direction};
-use super::one_region::PiecewiseScan;
+use super::piecewise_scan::PiecewiseScan;
 use crate::failure::{Result, tell};
 
 /// Pairs, of one moment; of a cluster one moment for each group, of KVell and Tucana each of its own.

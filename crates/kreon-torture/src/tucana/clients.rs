@@ -59,7 +59,7 @@ impl Shared for Tucana {
 
     fn own_call(world: &World<'_, Self>, client: u32, dice: &mut Dice) -> Outcome {
         match dice.below(24) {
-            0 => world.makes_durable(|| world.store.0.verify()).map(drop),
+            0 => world.makes_durable(|| world.store.store.verify()).map(drop),
             1..=3 => commit(world),
             4..=10 => snapshot(world, client, dice),
             _ => scan(world, client, dice),
@@ -72,7 +72,7 @@ impl Shared for Tucana {
 }
 
 fn commit(world: &World<'_, Tucana>) -> Outcome {
-    world.makes_durable(|| world.store.0.commit()).map(drop)
+    world.makes_durable(|| world.store.store.commit()).map(drop)
 }
 
 /// A scan shows each key at a moment of its own.
@@ -88,7 +88,7 @@ fn scan(world: &World<'_, Tucana>, client: u32, dice: &mut Dice) -> Outcome {
         _ => Direction::Reverse,
     };
     let mut call = world.begin(client, "scan");
-    let found: Result<Vec<_>> = world.store.0.scan(range, direction).collect();
+    let found: Result<Vec<_>> = world.store.scan(&range, direction).collect();
     let Some(found) = world.well(found)? else {
         return Ok(());
     };
@@ -113,8 +113,11 @@ fn scan(world: &World<'_, Tucana>, client: u32, dice: &mut Dice) -> Outcome {
 /// A snapshot, which shows one moment, however late it is read.
 fn snapshot(world: &World<'_, Tucana>, client: u32, dice: &mut Dice) -> Outcome {
     let mut call = world.begin(client, "snapshot");
-    let snapshot = world.store.0.snapshot();
+    let snapshot = world.well(world.store.store.snapshot())?;
     world.end(&mut call);
+    let Some(snapshot) = snapshot else {
+        return Ok(());
+    };
     for _ in 0..dice.below(12) {
         match dice.below(6) {
             0 => commit(world)?,
@@ -123,12 +126,13 @@ fn snapshot(world: &World<'_, Tucana>, client: u32, dice: &mut Dice) -> Outcome 
         }
     }
     for (key, bytes) in (0..).zip(world.keys) {
-        let Some(found) = world.well(snapshot.get(bytes))? else {
+        let Some(found) = world.well(world.store.get_in(&snapshot, bytes))? else {
             return Ok(());
         };
         call.reads.push((key, seen(found)?));
     }
-    let all = snapshot.scan(ScanRange::default(), Direction::Forward);
+    let range = ScanRange::default();
+    let all = world.store.scan_in(&snapshot, &range, Direction::Forward);
     let all: Result<BTreeMap<_, _>> = all.collect();
     let Some(all) = world.well(all)? else {
         return Ok(());

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::tucana::{Maintenance, Options, Recovery, Store};
+use ::tucana::{Maintenance, Options, Recovery};
 use kreon_base::Result;
 use kreon_device::{FileDevice, FileOptions};
 
@@ -60,7 +60,7 @@ impl Killed for Tucana {
             ..options(memory_bytes, VOLUME_BYTES_MAX, recovery)
         };
         let (device, _) = FileDevice::open(path, &file)?;
-        Store::open(Arc::new(device), &options).map(Self)
+        Self::open(Arc::new(device), &options)
     }
 }
 

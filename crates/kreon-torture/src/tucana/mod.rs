@@ -11,7 +11,7 @@
 //!
 //! And under [the hunts of all engines](crate::engines):
 //!
-//! - `store`: a store as the hunts see it
+//! - `store`: a store as the hunts see it; `regions`: where its keys are
 //! - `script`: what calls fail under
 //! - `damage`: volumes that are damaged
 //! - `clients`: how clients use a store; `log_order`: whether a replay of the log tells what they saw
@@ -26,6 +26,7 @@ mod log_order;
 mod model;
 mod open_scan;
 mod pattern;
+mod regions;
 mod script;
 mod session;
 mod setting;

@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use ::tucana::{Direction, Result, StoreScan};
+use ::tucana::{Direction, Result};
 
 use super::compare::{Wrong, shown};
 use super::model::{Pairs, Written};
+use super::regions::MergedScan;
 
-pub(super) struct OpenScan<'a> {
-    scan: StoreScan<'a>,
+pub(super) struct OpenScan {
+    scan: MergedScan,
     direction: Direction,
     /// Numbers of keys that may come yet.
     rest: Range<usize>,
@@ -18,8 +19,8 @@ pub(super) struct OpenScan<'a> {
     changed: BTreeSet<usize>,
 }
 
-impl<'a> OpenScan<'a> {
-    pub fn new(scan: StoreScan<'a>, direction: Direction, rest: Range<usize>) -> Self {
+impl OpenScan {
+    pub fn new(scan: MergedScan, direction: Direction, rest: Range<usize>) -> Self {
         Self {
             scan,
             direction,

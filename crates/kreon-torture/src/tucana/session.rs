@@ -23,9 +23,9 @@ pub(super) struct Session<'a> {
     journal: Journal,
     /// The last one that was written.
     version: Version,
-    scans: Vec<OpenScan<'a>>,
+    scans: Vec<OpenScan>,
     /// With what the store held then.
-    snapshots: Vec<(StoreSnapshot<'a>, Pairs)>,
+    snapshots: Vec<(StoreSnapshot, Pairs)>,
 }
 
 /// Events and flushes of the device.
@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
 
     pub fn commit(&mut self) -> Result<(), Wrong> {
         let begin = Moment::of(self.device);
-        let outcome = self.store.0.commit();
+        let outcome = self.store.store.commit();
         begin.note(self.device, outcome.is_ok(), &mut self.journal);
         outcome.or_else(|error| self.excused("a commit", &error))
     }
@@ -218,7 +218,7 @@ impl<'a> Session<'a> {
 
     pub fn verify(&mut self) -> Result<(), Wrong> {
         let begin = Moment::of(self.device);
-        let outcome = self.store.0.verify();
+        let outcome = self.store.store.verify();
         begin.note(self.device, outcome.is_ok(), &mut self.journal);
         let keys = self.pairs.iter().flatten().count() as u64;
         match outcome {
@@ -248,7 +248,7 @@ impl<'a> Session<'a> {
     fn scan(&self, dice: &mut Dice) -> Result<(), Wrong> {
         let keys = &self.setting.keys;
         let ((range, numbers), direction) = (range(dice, keys), direction(dice));
-        let found = self.store.0.scan(range, direction);
+        let found = self.store.scan(&range, direction);
         let outcome = scanned(found, keys, (&self.pairs, numbers), direction);
         self.judged("a scan", outcome)
     }
@@ -273,7 +273,7 @@ impl<'a> Session<'a> {
         let keys = &self.setting.keys;
         if self.scans.len() < KEPT_MAX && dice.below(3) == 0 {
             let ((range, numbers), direction) = (range(dice, keys), direction(dice));
-            let scan = self.store.0.scan(range, direction);
+            let scan = self.store.scan(&range, direction);
             self.scans.push(OpenScan::new(scan, direction, numbers));
             return Ok(());
         }
@@ -298,8 +298,13 @@ impl<'a> Session<'a> {
         let die = dice.below(8);
         if self.snapshots.is_empty() || die > 4 && self.snapshots.len() < KEPT_MAX {
             let pairs = self.pairs.clone();
-            self.snapshots.push((self.store.0.snapshot(), pairs));
-            return Ok(());
+            return match self.store.store.snapshot() {
+                Ok(snapshot) => {
+                    self.snapshots.push((snapshot, pairs));
+                    Ok(())
+                }
+                Err(error) => self.excused("a snapshot", &error),
+            };
         }
         let number = dice.below(self.snapshots.len() as u64) as usize;
         self.look(number, dice)?;
@@ -312,7 +317,7 @@ impl<'a> Session<'a> {
     fn look(&self, number: usize, dice: &mut Dice) -> Result<(), Wrong> {
         let (keys, (snapshot, pairs)) = (&self.setting.keys, &self.snapshots[number]);
         let key = dice.below(keys.len() as u64) as usize;
-        match snapshot.get(&keys[key]) {
+        match self.store.get_in(snapshot, &keys[key]) {
             Ok(found) if found == pairs[key].map(|written| written.bytes()) => {}
             Ok(found) => {
                 let found = found.map(|value| Written::of(&value));
@@ -324,7 +329,7 @@ impl<'a> Session<'a> {
             Err(error) => self.excused("a get in a snapshot", &error)?,
         }
         let ((range, numbers), direction) = (range(dice, keys), direction(dice));
-        let found = snapshot.scan(range, direction);
+        let found = self.store.scan_in(snapshot, &range, direction);
         let outcome = scanned(found, keys, (pairs, numbers), direction);
         self.judged("a scan of a snapshot", outcome)
     }

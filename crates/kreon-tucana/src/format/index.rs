@@ -19,6 +19,11 @@ const PIVOT_BYTES_AT: usize = 14;
 /// Most children of an index node, which then all have pivots of one byte at the most.
 pub const CHILDREN_MAX: usize = (PAGE_BYTES - NODE_HEADER_BYTES) / SLOT_BYTES;
 
+/// Whether so many pivots of this length have room in an index node, and their children.
+pub(crate) const fn have_room(pivots: usize, pivot_bytes: usize) -> bool {
+    NODE_HEADER_BYTES + SLOT_BYTES * (pivots + 1) + pivot_bytes * pivots <= PAGE_BYTES
+}
+
 /// An index node, read.
 #[derive(Clone, Copy)]
 pub struct Index<'a>(&'a PageBytes);

@@ -23,6 +23,7 @@ mod seal;
 mod superblock;
 
 pub use hash::key_hash;
+pub(crate) use index::have_room;
 pub use index::{CHILDREN_MAX, Index, IndexMut};
 pub use leaf::{ENTRIES_MAX, HeadShift, Leaf, LeafEntry, LeafMut, head_of};
 pub use location::{EXACT_BYTES_MAX, Location, RECORD_BYTES_MAX};

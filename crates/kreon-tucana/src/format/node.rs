@@ -12,7 +12,7 @@ use super::{Index, Leaf};
 pub const NODE_HEADER_BYTES: usize = 32;
 
 /// The version of the format that this build writes, and the only one that it reads.
-pub const FORMAT_VERSION: u8 = 2;
+pub const FORMAT_VERSION: u8 = 3;
 
 const MAGIC: [u8; 2] = *b"tN";
 const MAGIC_AT: usize = 4;

@@ -101,8 +101,8 @@ impl Superblock {
     /// The superblock in a slot.
     ///
     /// # Errors
-    /// `NotFound`: the slot was never written. `InvalidArgument`: it is of another engine, of a newer build, or nothing
-    /// that is known. `Corruption`: it is damaged.
+    /// `NotFound`: the slot was never written. `InvalidArgument`: it is of another engine, of an older or newer build, or
+    /// nothing that is known. `Corruption`: it is damaged.
     pub fn decode(page: &PageBytes, slot: usize) -> Result<Self> {
         if page.iter().all(|byte| *byte == 0) {
             let message = format!("superblock slot {slot} was never written");
@@ -119,10 +119,7 @@ impl Superblock {
             return damaged("the checksum does not match its bytes");
         }
         if page[VERSION_AT] != FORMAT_VERSION {
-            return Err(Error::invalid(format!(
-                "written in format {}, this build reads {FORMAT_VERSION}",
-                page[VERSION_AT]
-            )));
+            return Err(of_other_format(page[VERSION_AT]));
         }
         let superblock = Self {
             store,
@@ -144,6 +141,18 @@ impl Superblock {
             false => damaged("its fields are invalid"),
         }
     }
+}
+
+/// The error for a store of another version.
+#[cold]
+fn of_other_format(version: u8) -> Error {
+    let (age, what) = match version < FORMAT_VERSION {
+        true => ("an older", "the build that wrote it exports its pairs"),
+        false => ("a newer", "a newer build reads it"),
+    };
+    Error::invalid(format!(
+        "a store of tucana in {age} format, {version}: this build reads format {FORMAT_VERSION} only; {what}"
+    ))
 }
 
 fn page_of(slot: usize) -> PageNo {
@@ -182,6 +191,20 @@ mod tests {
                 let read = Superblock::decode(&page, place);
                 assert_eq!(read.ok(), (place == slot).then(superblock));
             }
+        }
+    }
+
+    #[test]
+    fn another_version_is_told_apart_from_damage() {
+        for (version, age) in [(FORMAT_VERSION - 1, "older"), (FORMAT_VERSION + 1, "newer")] {
+            let mut page = superblock().encode(0);
+            page[VERSION_AT] = version;
+            let sum = checksum(&page, superblock().store, page_of(0));
+            put(&mut *page, 0, &sum.to_le_bytes());
+            let error = Superblock::decode(&page, 0).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            let named = format!("{age} format, {version}: this build reads format 3");
+            assert!(error.to_string().contains(&named), "{error}");
         }
     }
 

@@ -3,7 +3,7 @@
 use kreon_base::{Incarnation, Lsn, RegionId};
 use kreon_format::OpenSegment;
 
-/// The only region.
+/// What nodes and records name for their region. They are those of all regions of the store, whose numbers stand in the keys.
 pub(super) const REGION: RegionId = RegionId(1);
 
 /// Where a replay begins that follows a state of the tree.

@@ -44,7 +44,7 @@ pub(super) fn bytes_of(record: &Record<'_>) -> Result<u32> {
     let extent = fragment_bytes(payload_bytes);
     if extent > LOG_PAYLOAD_BYTES as usize {
         return Err(Error::invalid(format!(
-            "key and value have {payload_bytes} bytes, the most is {}",
+            "key and value have {payload_bytes} bytes with the number of the region, the most is {}",
             LOG_PAYLOAD_BYTES as usize - fragment_bytes(0)
         )));
     }

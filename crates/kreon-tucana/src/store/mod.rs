@@ -14,7 +14,10 @@
 //! - `opening`: how a store begins, and begins again
 //! - `call`: calls for threads
 //! - `shared`: writes, commits and collection together; `threads`: who does what is not done by callers
-//! - `store`: the face of it all; `file`: a store in a file
+//! - `region_key`: keys of regions as keys of the tree; `region_state`: what handles of a region share; `sweep`: deletion of many keys;
+//!   `regions`: names, and how regions come and go
+//! - `handle`: what handles of a store share; `verify`: whether all is whole
+//! - `store`, `region`, `scan`, `snapshot`: the face of it all; `file`: a store in a file
 
 mod call;
 mod catalogue;
@@ -23,6 +26,7 @@ mod commits;
 mod durable;
 mod file;
 mod group_flush;
+mod handle;
 mod home;
 mod log_buffer;
 mod log_mark;
@@ -31,19 +35,31 @@ mod log_record;
 mod opening;
 mod options;
 mod redo;
+mod region;
+mod region_key;
+mod region_state;
+mod regions;
 mod replay;
+mod scan;
 mod segment_table;
 mod shared;
+mod snapshot;
 mod standby;
 #[expect(clippy::module_inception, reason = "the file is the store itself")]
 mod store;
 mod superblocks;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod verify;
 mod volume_log;
 mod volume_pages;
 
 pub use file::Creation;
 pub use options::{Durability, Maintenance, Options, Recovery};
-pub use store::{Store, StoreScan, StoreSnapshot};
+pub use region::Region;
+pub use region_key::KEY_BYTES_MAX;
+pub use scan::StoreScan;
+pub use snapshot::StoreSnapshot;
+pub use store::Store;

@@ -27,7 +27,7 @@ pub enum Recovery {
     /// device of the rest, in its order. An opening reads what was written of the log since the last commit.
     #[default]
     ReplayLog,
-    /// The last commit alone, as in the paper (`Tucana 2.2.3`). An opening reads no record of the log. Of a store that was
+    /// The last commit alone, as in the paper (`Tucana 2.2.3`). An opening replays no record of the log. Of a store that was
     /// written with [`ReplayLog`](Self::ReplayLog), it throws away what was durable in the log only.
     LastCommit,
 }
@@ -52,7 +52,7 @@ pub struct Options {
     /// The longest that the volume may become, in bytes; rounded down to whole segments of 2 MiB. Default: 1 TiB. 16 MiB are the
     /// least that new data is taken in.
     pub volume_bytes_max: u64,
-    /// The durability of [`put`](crate::Store::put) and [`delete`](crate::Store::delete). Default: `Buffered`.
+    /// The durability of [`put`](crate::Region::put) and [`delete`](crate::Region::delete). Default: `Buffered`.
     pub durability: Durability,
     /// What this opening finds if the store was not closed. Default: `ReplayLog`.
     pub recovery: Recovery,

@@ -20,6 +20,8 @@ use super::log_mark::REGION;
 use super::opening::Opened;
 use super::options::{Durability, Maintenance, Options, Recovery};
 use super::redo::redo;
+use super::region_key::with_tree_key;
+use super::region_state::RegionState;
 use super::volume_log::VolumeLog;
 use super::volume_pages::VolumePages;
 use crate::log::Record;
@@ -45,6 +47,14 @@ const NEVER: u64 = u64::MAX;
 
 /// How long a writer waits before it looks again, in case nobody calls it.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A write.
+struct Change<'a> {
+    region: &'a RegionState,
+    /// That of the tree.
+    key: &'a [u8],
+    value: Option<&'a [u8]>,
+}
 
 /// Everything of an open store.
 pub(super) struct Shared {
@@ -130,18 +140,25 @@ impl Shared {
         error.kind() == ErrorKind::OutOfSpace && self.tree.wants_freeze()
     }
 
-    /// Gives a key a value, or deletes it. Returns whether it had a value.
+    /// Gives a key of a region a value, or deletes it. Returns whether it had a value.
     ///
     /// # Errors
-    /// Those of [`put`](crate::Store::put).
+    /// Those of [`put`](crate::Region::put).
     pub(super) fn write(
         &self,
+        region: &RegionState,
         key: &[u8],
         value: Option<&[u8]>,
         durability: Durability,
     ) -> Result<bool> {
+        with_tree_key(region.number, key, |key| {
+            self.write_change(&Change { region, key, value }, durability)
+        })
+    }
+
+    fn write_change(&self, change: &Change<'_>, durability: Durability) -> Result<bool> {
         let mut appended = None;
-        let outcome = self.write_until_done(key, value, &mut appended);
+        let outcome = self.write_until_done(change, &mut appended);
         if !matches!(outcome, Ok(Some(_))) {
             self.leave_behind(appended)?;
         }
@@ -157,13 +174,12 @@ impl Shared {
 
     fn write_until_done(
         &self,
-        key: &[u8],
-        value: Option<&[u8]>,
+        change: &Change<'_>,
         appended: &mut Option<Lsn>,
     ) -> Result<Option<Written>> {
         let mut attempts = 0;
         loop {
-            match self.write_once(key, value, appended) {
+            match self.write_once(change, appended) {
                 Ok(written) => return Ok(written),
                 Err(error) if attempts == ATTEMPTS_MAX => return Err(error),
                 Err(error) => self.make_up_for(error)?,
@@ -174,21 +190,45 @@ impl Shared {
 
     fn write_once(
         &self,
-        key: &[u8],
-        value: Option<&[u8]>,
+        change: &Change<'_>,
         appended: &mut Option<Lsn>,
     ) -> Result<Option<Written>> {
         self.keep_pace()?;
-        match value {
-            None => self.tree.remove(key, appended),
+        let admit = || change.region.check();
+        match change.value {
+            None => self.tree.remove(change.key, appended, admit),
             Some(_) => {
                 self.home.standby.allow_values()?;
                 self.pages.stock()?;
-                let region = REGION;
-                let record = Record { region, key, value };
-                self.tree.write(&record, appended).map(Some)
+                let record = Record {
+                    region: REGION,
+                    key: change.key,
+                    value: change.value,
+                };
+                self.tree.write(&record, appended, admit).map(Some)
             }
         }
+    }
+
+    /// Lends the value of a key of a region to `use_value`.
+    ///
+    /// # Errors
+    /// Those of [`get`](crate::Region::get).
+    #[inline]
+    pub(super) fn get_with<R>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        use_value: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        region.check()?;
+        let get = |key: &[u8]| self.tree.get_with(key, use_value);
+        let found = with_tree_key(region.number, key, get)?;
+        if found.is_none() {
+            // A drop that has begun meanwhile deletes keys.
+            region.check()?;
+        }
+        Ok(found)
     }
 
     /// After a write that failed: Ok if it is worth another try.

@@ -1,35 +1,47 @@
 //! A store: what a user sees.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kreon_base::{Error, PageNo, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Result, SEGMENT_BYTES};
 use kreon_device::Device;
 
-use super::home::{LOG, MOVED};
+use super::handle::{Core, Handle};
 use super::opening;
-use super::options::{Durability, Options};
+use super::options::Options;
+use super::region::Region;
+use super::regions::Regions;
 use super::shared::Shared;
+use super::snapshot::StoreSnapshot;
 use super::threads::Threads;
-use super::volume_log::VolumeLog;
-use crate::tree::{Direction, Scan, ScanRange, Snapshot, TreeStats, Verified};
+use super::verify::verify;
+use crate::tree::{TreeStats, Verified};
 
-/// A scan of a store in progress: [`Iterator`] over results of pairs.
-pub struct StoreScan<'a>(Scan<'a, VolumeLog>);
-
-/// The state of a store at one moment.
-pub struct StoreSnapshot<'a>(Snapshot<'a, VolumeLog>);
-
-/// Pairs of keys and values on a device. Any number of threads use a store at once.
+/// Pairs of keys and values on a device, in regions. Any number of threads use a store at once.
 ///
-/// A write is visible when its call returns. It is durable then, too, with [`Durability::Sync`]; with `Buffered` when a
+/// ```
+/// # fn main() -> tucana::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("store");
+/// use tucana::{Creation, Direction, Options, Store};
+/// let store = Store::open_file(path, &Options::default(), Creation::IfEmpty)?;
+/// let cities = store.region("cities")?;
+/// cities.put("gr/heraklion", "41")?;
+/// cities.put("gr/chania", "12")?;
+/// let first = cities.scan("gr/".."gr0", Direction::Forward).next();
+/// assert_eq!(first.transpose()?, Some((b"gr/chania".to_vec(), b"12".to_vec())));
+/// store.close()
+/// # }
+/// ```
+///
+/// A write is visible when its call returns. It is durable then, too, with [`Durability::Sync`](crate::Durability::Sync); with `Buffered` when a
 /// [`sync`](Self::sync) or [`commit`](Self::commit) that began after that returns, or when a thread of the store has
 /// committed. After a crash the store holds a prefix of all writes in their order, with all that were durable.
 ///
-/// Dropping a store does not commit.
+/// A handle: clones are the same store, and regions, scans and snapshots keep it open, too. It ends when the last of them is dropped,
+/// without a commit, or when one is [closed](Self::close). Calls of a closed store fail with `Closed`.
+#[derive(Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
-    _threads: Threads,
+    handle: Arc<Handle>,
 }
 
 impl Store {
@@ -41,71 +53,68 @@ impl Store {
         let opened = opening::open(device, options)?;
         let shared = Arc::new(Shared::begin(opened, options)?);
         let threads = Threads::start(&shared)?;
-        Ok(Self {
+        let regions = Regions::new();
+        if let Err(error) = regions.finish_drops(&shared) {
+            // Nobody sees the keys that are left. Another opening tries again.
+            tracing::warn!(%error, "what is left of dropped regions was not deleted");
+        }
+        let core = Core {
             shared,
+            regions,
             _threads: threads,
+        };
+        Ok(Self {
+            handle: Arc::new(Handle::new(core)),
         })
     }
 
-    /// Gives a key a value, as durably as [`Options::durability`] says. Returns whether it had one.
+    /// The region called `name`, made if there is none, durably.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key of more than 1 KiB, or a record of more than a segment. `OutOfSpace`: nothing has changed;
-    /// deletions are possible still. `Poisoned` after a failed write or flush. Those of the device.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.put_with(key, value, self.shared.options.durability)
+    /// `InvalidArgument`: the name is empty or longer than 255 bytes. `OutOfSpace`: there is no new region. `Closed`; `Poisoned`;
+    /// `Corruption`; `Io`.
+    pub fn region(&self, name: &str) -> Result<Region> {
+        let state = self.with(|core| core.regions.get_or_make(&core.shared, name))?;
+        Ok(Region::new(&self.handle, state))
     }
 
-    /// The same with a durability of its own.
+    /// The region called `name`, which must exist.
     ///
     /// # Errors
-    /// As [`put`](Self::put). After an error of the device with `Sync` it is unknown whether the write is durable.
-    pub fn put_with(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<bool> {
-        self.shared.write(key, Some(value), durability)
+    /// `NotFound`: there is none. `Closed`; `Corruption`; `Io`.
+    pub fn existing_region(&self, name: &str) -> Result<Region> {
+        let state = self.with(|core| core.regions.existing(&core.shared, name))?;
+        Ok(Region::new(&self.handle, state))
     }
 
-    /// Deletes a key, as durably as [`Options::durability`] says. Returns whether it had a value.
+    /// The names of all regions, ascending by their bytes.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
-    pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        self.delete_with(key, self.shared.options.durability)
+    /// `Closed`; `Corruption`; `Io`.
+    pub fn region_names(&self) -> Result<Vec<String>> {
+        self.with(|core| core.regions.list(&core.shared))
     }
 
-    /// The same with a durability of its own.
+    /// Drops a region with all its pairs: first its name, durably, then its keys, one by one. From the first step on its handles return
+    /// `Closed`; no write comes into it any more. Snapshots still see it. A full volume does not stop it.
+    ///
+    /// If the second step is cut short, by an error or a power cut, nobody sees the keys that are left: the next drop or opening
+    /// deletes them.
     ///
     /// # Errors
-    /// As [`put_with`](Self::put_with).
-    pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<bool> {
-        self.shared.write(key, None, durability)
+    /// `NotFound`: there is none. `Closed`; `Poisoned`; `Corruption`; `OutOfSpace`; `Io`. If the region is gone, but perhaps not durably
+    /// or not with all of its keys, the error says so.
+    pub fn drop_region(&self, name: &str) -> Result<()> {
+        self.with(|core| core.regions.drop_region(&core.shared, name))
     }
 
-    /// The value of a key.
+    /// The state of all regions at this moment. While it lives, nothing that it shows gives its space back.
     ///
     /// # Errors
-    /// Those of the device; `Corruption`.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.shared.tree.get(key)
-    }
-
-    /// Lends the value of a key to `use_value`, without a copy. Keep it short: the page of the value cannot leave the memory
-    /// meanwhile.
-    ///
-    /// # Errors
-    /// Those of the device; `Corruption`.
-    pub fn get_with<R>(&self, key: &[u8], use_value: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.shared.tree.get_with(key, use_value)
-    }
-
-    /// The pairs of a range, as they are when the scan comes to their leaf. What is replaced meanwhile in a leaf that it is
-    /// at takes space until it goes on.
-    pub fn scan(&self, range: ScanRange, direction: Direction) -> StoreScan<'_> {
-        StoreScan(self.shared.tree.scan(range, direction))
-    }
-
-    /// The state at this moment. While it lives, nothing that it shows gives its space back.
-    pub fn snapshot(&self) -> StoreSnapshot<'_> {
-        StoreSnapshot(self.shared.tree.freeze())
+    /// `Closed`.
+    pub fn snapshot(&self) -> Result<StoreSnapshot> {
+        let state = self.with(|core| Ok(core.shared.tree.freeze().into_frozen()))?;
+        Ok(StoreSnapshot::new(&self.handle, state))
     }
 
     /// Makes everything durable that was written before the call, through the log: one flush, shared with others that
@@ -114,7 +123,7 @@ impl Store {
     /// # Errors
     /// Those of the device: what is durable is unknown then, and the store takes no more writes until it is opened again.
     pub fn sync(&self) -> Result<()> {
-        self.shared.sync()
+        self.with(|core| core.shared.sync())
     }
 
     /// Makes everything durable that was written before the call, in the tree, so that the next opening replays none of it.
@@ -124,97 +133,47 @@ impl Store {
     /// `OutOfSpace`: nothing has happened. Those of the device: the store takes no more writes then. Open it again: what was
     /// durable before is there.
     pub fn commit(&self) -> Result<()> {
-        self.shared.commit()
+        self.with(|core| core.shared.commit())
     }
 
     /// Commits, and reads all of what is durable then: every node, every record that a leaf points at, whether exactly the
     /// pages of nodes and catalogue are recorded as in use, and whether the live bytes of each segment of the log are those of
-    /// its records. Commits wait meanwhile, and so do writers as soon as they need one.
+    /// its records. Tells how many keys all regions have. Commits wait meanwhile, and so do writers as soon as they need one.
     ///
     /// # Errors
     /// `Corruption` that names the page; those of a commit.
     pub fn verify(&self) -> Result<Verified> {
-        let kept = self.shared.commit_and_keep()?;
-        let found = kept.snapshot.verify()?;
-        let mut reached: Vec<PageNo> = found.pages.clone();
-        reached.extend(&kept.durable.catalogue_pages);
-        reached.sort_unstable();
-        let mut recorded: Vec<PageNo> = self.shared.home.allocator.lock().live_pages().collect();
-        recorded.sort_unstable();
-        let is_double = reached.array_windows().any(|[a, b]| a == b);
-        if is_double || reached != recorded {
-            return Err(Error::corruption(format!(
-                "{} pages are recorded as in use, nodes and catalogue have {}",
-                recorded.len(),
-                reached.len()
-            )));
-        }
-        self.verify_live_bytes(&found)?;
-        Ok(found)
+        self.with(|core| verify(&core.shared))
     }
 
-    fn verify_live_bytes(&self, found: &Verified) -> Result<()> {
-        let allocator = self.shared.home.allocator.lock();
-        let logs = [LOG, MOVED].map(|log| allocator.log_segments(log));
-        let segments: BTreeSet<SegmentId> = logs.iter().flatten().map(|(id, _)| *id).collect();
-        if let Some(unknown) = found.live_bytes.keys().find(|id| !segments.contains(id)) {
-            return Err(Error::corruption(format!(
-                "leaves point into {unknown}, which is not of the log"
-            )));
-        }
-        for segment in segments {
-            let reached = found.live_bytes.get(&segment).copied().unwrap_or(0);
-            let recorded = u64::from(allocator.live_bytes(segment));
-            if reached != recorded {
-                return Err(Error::corruption(format!(
-                    "{recorded} bytes of {segment} are recorded as live, leaves point at {reached}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Commits and closes.
+    /// Makes everything durable, as [`commit`](Self::commit), and closes the store for all its handles: later calls fail with
+    /// `Closed`, those under way end first, which it waits for. When it returns, the file is unlocked and nothing is written to it any
+    /// more. A further close waits for the first and has its outcome. Must not be called by what a get shows its value to.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// As [`commit`](Self::commit). The store is closed nonetheless.
     pub fn close(self) -> Result<()> {
-        self.commit()
+        self.handle.close()
     }
 
-    /// What its tree did since it was opened.
+    /// What its tree did since it was opened; nothing of a closed store.
     pub fn stats(&self) -> TreeStats {
-        self.shared.tree.stats()
+        self.with(|core| Ok(core.shared.tree.stats()))
+            .unwrap_or_default()
     }
 
     /// Bytes of the volume that segments take which hold something, are reserved for the log or on standby for the next opening, or
-    /// wait for readers and snapshots.
+    /// wait for readers and snapshots; none of a closed store.
     pub fn used_bytes(&self) -> u64 {
-        let allocator = self.shared.home.allocator.lock();
-        let taken = allocator.segment_count() - allocator.free_segment_count();
-        u64::from(taken) * SEGMENT_BYTES
-    }
-}
-
-impl StoreSnapshot<'_> {
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// Those of the device; `Corruption`.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.0.get(key)
+        let used_bytes = |core: &Core| {
+            let allocator = core.shared.home.allocator.lock();
+            let taken = allocator.segment_count() - allocator.free_segment_count();
+            Ok(u64::from(taken) * SEGMENT_BYTES)
+        };
+        self.with(used_bytes).unwrap_or_default()
     }
 
-    /// The pairs of a range.
-    pub fn scan(&self, range: ScanRange, direction: Direction) -> StoreScan<'_> {
-        StoreScan(self.0.scan(range, direction))
-    }
-}
-
-impl Iterator for StoreScan<'_> {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
+    fn with<R>(&self, call: impl FnOnce(&Core) -> Result<R>) -> Result<R> {
+        self.handle.with(call)
     }
 }

@@ -1,4 +1,4 @@
-//! The tree of one region: nodes that change in place in frames of their own until a commit makes them pages.
+//! The tree: nodes that change in place in frames of their own until a commit makes them pages.
 //!
 //! - `counters`: what is counted; `charges`: how live bytes of the log change; `gate`: writers, and the freeze that they wait for
 //! - `node`: open nodes, their latches; `generation`: the tree in one epoch; `past`: those that ended
@@ -38,9 +38,10 @@ mod writing;
 
 pub use counters::TreeStats;
 pub use parts::TreeHome;
+pub(crate) use scan::Cursor;
 pub use scan::{Direction, Scan, ScanRange};
-pub(crate) use snapshot::Held;
-pub use snapshot::{KEY_BYTES_MAX, Snapshot};
+pub(crate) use snapshot::{Frozen, Held};
+pub use snapshot::{Snapshot, TREE_KEY_BYTES_MAX};
 pub use tree::{Publication, Tree, TreeRoot};
 pub use verify::Verified;
 pub(crate) use writing::Written;

@@ -29,7 +29,7 @@ pub struct TreeHome<L> {
     pub pages: Arc<dyn PageSupply>,
     /// The store, in every checksum.
     pub store: StoreId,
-    /// The region whose keys it has.
+    /// The region that its nodes and records name. Its keys may be those of many, which they tell themselves.
     pub region: RegionId,
 }
 

@@ -36,17 +36,32 @@ pub struct ScanRange {
 }
 
 /// What a scan looks at.
+#[derive(Clone, Copy)]
 pub(crate) enum View<'a> {
     /// The newest state.
     Newest(&'a ArcSwap<Generation>),
     /// A state that does not change.
-    Frozen(Arc<Generation>),
+    Frozen(&'a Arc<Generation>),
+}
+
+impl View<'_> {
+    fn generation(&self) -> Arc<Generation> {
+        match self {
+            Self::Newest(current) => current.load_full(),
+            Self::Frozen(generation) => Arc::clone(generation),
+        }
+    }
 }
 
 /// A scan in progress.
 pub struct Scan<'a, L> {
     parts: &'a Parts<L>,
     view: View<'a>,
+    cursor: Cursor,
+}
+
+/// Where a scan is.
+pub(crate) struct Cursor {
     direction: Direction,
     /// What is still to be had from leaves that were not looked at; `None`: nothing.
     rest: Option<ScanRange>,
@@ -65,15 +80,10 @@ impl<'a, L: RecordLog> Scan<'a, L> {
         range: ScanRange,
         direction: Direction,
     ) -> Self {
-        let is_empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
         Self {
             parts,
             view,
-            direction,
-            rest: (!is_empty).then(|| range.clone()),
-            range,
-            records: VecDeque::new(),
-            held: None,
+            cursor: Cursor::new(range, direction),
         }
     }
 
@@ -82,33 +92,72 @@ impl<'a, L: RecordLog> Scan<'a, L> {
     /// # Errors
     /// Those of the device; `Corruption`. The scan goes on behind a record that cannot be read, and ends at such a leaf.
     pub fn next_pair(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let take = |key: &[u8], value: &[u8]| (key.to_vec(), value.to_vec());
+        self.cursor.next(self.parts, self.view, take)
+    }
+}
+
+/// What came of the record that a leaf points at.
+enum Shown<T> {
+    Pair(T),
+    Before,
+    Behind,
+    Deletion,
+}
+
+impl Cursor {
+    /// Before the first pair of a range.
+    pub(crate) fn new(range: ScanRange, direction: Direction) -> Self {
+        let is_empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
+        Self {
+            direction,
+            rest: (!is_empty).then(|| range.clone()),
+            range,
+            records: VecDeque::new(),
+            held: None,
+        }
+    }
+
+    /// Lends the next pair to `take`; `None` behind the last. All calls are to have views of one tree.
+    ///
+    /// # Errors
+    /// As [`Scan::next_pair`].
+    pub(crate) fn next<L: RecordLog, T>(
+        &mut self,
+        parts: &Parts<L>,
+        view: View<'_>,
+        take: impl Fn(&[u8], &[u8]) -> T,
+    ) -> Result<Option<T>> {
         loop {
             while let Some(location) = self.records.pop_front() {
-                let (key, value) = self.parts.log.read(location, |record| {
-                    (record.key.to_vec(), record.value.map(<[u8]>::to_vec))
+                let shown = parts.log.read(location, |record| match record.value {
+                    _ if self.is_before(record.key) => Shown::Before,
+                    _ if self.is_behind(record.key) => Shown::Behind,
+                    Some(value) => Shown::Pair(take(record.key, value)),
+                    None => Shown::Deletion,
                 })?;
-                if self.is_before(&key) {
-                    continue;
+                match shown {
+                    Shown::Before => {}
+                    Shown::Behind => {
+                        self.rest = None;
+                        self.records.clear();
+                        return Ok(None);
+                    }
+                    Shown::Pair(pair) => return Ok(Some(pair)),
+                    Shown::Deletion => {
+                        return Err(Error::corruption(format!(
+                            "a leaf points at a deletion at {}",
+                            location.offset
+                        )));
+                    }
                 }
-                if self.is_behind(&key) {
-                    self.rest = None;
-                    self.records.clear();
-                    return Ok(None);
-                }
-                let value = value.ok_or_else(|| {
-                    Error::corruption(format!(
-                        "a leaf points at a deletion at {}",
-                        location.offset
-                    ))
-                })?;
-                return Ok(Some((key, value)));
             }
             self.held = None;
             let Some(rest) = self.rest.take() else {
                 return Ok(None);
             };
             self.range = rest.clone();
-            self.rest = self.take_leaf(rest)?;
+            self.rest = self.take_leaf(parts, view, rest)?;
         }
     }
 
@@ -133,7 +182,12 @@ impl<'a, L: RecordLog> Scan<'a, L> {
     }
 
     /// Takes the records of the next leaf. Returns what is left behind it.
-    fn take_leaf(&mut self, rest: ScanRange) -> Result<Option<ScanRange>> {
+    fn take_leaf<L>(
+        &mut self,
+        parts: &Parts<L>,
+        view: View<'_>,
+        rest: ScanRange,
+    ) -> Result<Option<ScanRange>> {
         let side = match self.direction {
             Direction::Forward => Side::From(&rest.low),
             Direction::Reverse => Side::Below(rest.high.as_deref()),
@@ -150,11 +204,8 @@ impl<'a, L: RecordLog> Scan<'a, L> {
             fences.clone()
         };
         let target = Target::Range(side);
-        let generation = match &self.view {
-            View::Newest(current) => current.load_full(),
-            View::Frozen(generation) => Arc::clone(generation),
-        };
-        let fences = at_leaf(self.parts, &generation, target, take)?;
+        let generation = view.generation();
+        let fences = at_leaf(parts, &generation, target, take)?;
         self.held = Some(generation);
         Ok(behind(rest, fences, direction))
     }

@@ -17,8 +17,8 @@ use super::node::{Body, Fences, NodeState, OldNode, OpenNode};
 use super::parts::{Parts, TreeHome};
 use super::past::Past;
 use super::publish;
-use super::scan::{Direction, Scan, ScanRange, View};
-use super::snapshot::{Held, Snapshot, check_key, value_of};
+use super::scan::{Cursor, Direction, Scan, ScanRange, View};
+use super::snapshot::{Frozen, Held, Snapshot, check_key, value_of};
 use super::writing::{self, Applied, Written};
 use crate::format::{Location, NodeHeader, NodePointer};
 use crate::log::{Placed, Record, RecordLog};
@@ -123,14 +123,14 @@ impl<L: RecordLog> Tree<L> {
     /// Gives a key a value. Returns whether it had one.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key of more than [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX) bytes, or a record that is too long for the log.
+    /// `InvalidArgument` for a key of more than [`TREE_KEY_BYTES_MAX`](super::TREE_KEY_BYTES_MAX) bytes, or a record that is too long for the log.
     /// `OutOfSpace` if the log, the pages or the frames for changed nodes are used up: nothing has changed, and the next
     /// [`publish_frozen`](Self::publish_frozen) makes frames free. `Poisoned` after nodes could not be published.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         let region = self.parts.seal.region;
         let value = Some(value);
         let record = Record { region, key, value };
-        Ok(self.write(&record, &mut None)?.existed)
+        Ok(self.write(&record, &mut None, || Ok(()))?.existed)
     }
 
     /// Deletes a key. Returns whether it had a value.
@@ -138,23 +138,35 @@ impl<L: RecordLog> Tree<L> {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        let removed = self.remove(key, &mut None)?;
+        let removed = self.remove(key, &mut None, || Ok(()))?;
         Ok(removed.is_some_and(|written| written.existed))
     }
 
     /// [`delete`](Self::delete); `None` if the key was not there: that leaves no trace, in the log neither.
-    pub(crate) fn remove(&self, key: &[u8], appended: &mut Option<Lsn>) -> Result<Option<Written>> {
+    pub(crate) fn remove(
+        &self,
+        key: &[u8],
+        appended: &mut Option<Lsn>,
+        admit: impl Fn() -> Result<()>,
+    ) -> Result<Option<Written>> {
         if !self.contains(key)? {
+            // The key may be gone because what `admit` asks for is gone.
+            admit()?;
             return Ok(None);
         }
         let (region, value) = (self.parts.seal.region, None);
         let record = Record { region, key, value };
-        self.write(&record, appended).map(Some)
+        self.write(&record, appended, admit).map(Some)
     }
 
-    /// Writes a record of its region. Tells where it was appended the last time: after an error it is in no tree, but a replay would
-    /// find it there.
-    pub(crate) fn write(&self, record: &Record<'_>, appended: &mut Option<Lsn>) -> Result<Written> {
+    /// Writes a record. Tells where it was appended the last time: after an error it is in no tree, but a replay would find it there.
+    /// `admit` is asked before, within the gate: what it saw is true until [`wait_for_writers`](Self::wait_for_writers) returns.
+    pub(crate) fn write(
+        &self,
+        record: &Record<'_>,
+        appended: &mut Option<Lsn>,
+        admit: impl Fn() -> Result<()>,
+    ) -> Result<Written> {
         check_key(record.key)?;
         loop {
             self.check()?;
@@ -165,6 +177,7 @@ impl<L: RecordLog> Tree<L> {
                 false => KnownKeys::default(),
             };
             let _inside = self.gate.enter();
+            admit()?;
             let (generation, known) = (self.current.load(), &mut known);
             if let Some(written) =
                 writing::write(&self.parts, &generation, (record, known), appended)?
@@ -210,6 +223,11 @@ impl<L: RecordLog> Tree<L> {
         writing::points_at(&self.parts, &self.current.load(), key, location)
     }
 
+    /// Waits for the writers that are at work. Those that come later see what the caller did before.
+    pub(crate) fn wait_for_writers(&self) {
+        drop(self.gate.close());
+    }
+
     fn check(&self) -> Result<()> {
         match self.poison.get() {
             Some(cause) => Err(Error::new(ErrorKind::Poisoned, cause.to_string())),
@@ -245,6 +263,26 @@ impl<L: RecordLog> Tree<L> {
     pub fn scan(&self, range: ScanRange, direction: Direction) -> Scan<'_, L> {
         let view = View::Newest(&self.current);
         Scan::new(&self.parts, view, range, direction)
+    }
+
+    /// Lends the next pair of a scan of the newest state to `take`.
+    ///
+    /// # Errors
+    /// As [`Scan::next_pair`].
+    pub(crate) fn next<T>(
+        &self,
+        cursor: &mut Cursor,
+        take: impl Fn(&[u8], &[u8]) -> T,
+    ) -> Result<Option<T>> {
+        cursor.next(&self.parts, View::Newest(&self.current), take)
+    }
+
+    /// A state of this tree that was kept.
+    pub(crate) fn at(&self, state: &Frozen) -> Snapshot<'_, L> {
+        Snapshot {
+            parts: &self.parts,
+            generation: Arc::clone(&state.0),
+        }
     }
 
     /// Ends an epoch: what was written before the call is in the snapshot, nothing that is written after it. Waits for the

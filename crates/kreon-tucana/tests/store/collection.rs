@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_sim::{SimDevice, SimOptions};
-use tucana::{Maintenance, Options, Store};
+use tucana::{Maintenance, Options};
 
 use crate::hooked_device::HookedDevice;
+use crate::one_region::OneRegion;
 use crate::world::options;
 
 const SEGMENT_BYTES: usize = 2 << 20;
@@ -15,18 +16,20 @@ const PAGE_BYTES: usize = 4096;
 /// Seven records fill a segment behind its header.
 const RECORDS: u8 = 7;
 const RECORD_HEADER_BYTES: usize = 16;
+/// The number of the region before each key.
+const NUMBER_BYTES: usize = 4;
 const RECORD_BYTES: usize = (SEGMENT_BYTES - PAGE_BYTES) / RECORDS as usize;
 
 /// Writes the records of one segment: one of `first`, and others that every segment has.
-fn write_segment(store: &Store, first: &[u8; 4], round: u8) {
+fn write_segment(store: &OneRegion, first: &[u8; 4], round: u8) {
     write_record(store, first, round);
     for other in 1..RECORDS {
         write_record(store, &[other; 4], round);
     }
 }
 
-fn write_record(store: &Store, key: &[u8; 4], round: u8) {
-    let value = vec![round; RECORD_BYTES - RECORD_HEADER_BYTES - key.len()];
+fn write_record(store: &OneRegion, key: &[u8; 4], round: u8) {
+    let value = vec![round; RECORD_BYTES - RECORD_HEADER_BYTES - NUMBER_BYTES - key.len()];
     store.put(key, &value).unwrap();
 }
 
@@ -44,7 +47,7 @@ fn a_segment_that_is_being_collected_takes_no_new_records() {
         commit_interval: Duration::from_millis(10),
         ..options()
     };
-    let store = Store::open(Arc::clone(&device) as _, &options).unwrap();
+    let store = OneRegion::open(Arc::clone(&device) as _, &options).unwrap();
     // Each segment has one record that stays: they are dead for the most part, but not too much for writers to go on.
     for number in 0..10 {
         write_segment(&store, &[100 + number; 4], 0);
@@ -73,7 +76,7 @@ fn a_segment_that_is_being_collected_takes_no_new_records() {
     stop.go_on.send(()).unwrap();
     // Waits for the round.
     drop(store);
-    let store = Store::open(Arc::clone(&device) as _, &options).unwrap();
+    let store = OneRegion::open(Arc::clone(&device) as _, &options).unwrap();
     let found = store.get(&key).unwrap().unwrap();
     assert_eq!((found[0], came_back), (round, false));
     store.verify().unwrap();

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use kreon_sim::{Keep, SimDevice};
-use tucana::{ErrorKind, Options, Store};
+use tucana::{ErrorKind, Options};
 
+use crate::one_region::OneRegion;
 use crate::world::{Random, device, device_of, open_with, options, pairs};
 
 fn small() -> Options {
@@ -20,7 +21,7 @@ fn key(number: u32) -> [u8; 4] {
 }
 
 /// Puts until the volume is full; returns how many keys it holds.
-fn fill(store: &Store, value: &[u8]) -> u32 {
+fn fill(store: &OneRegion, value: &[u8]) -> u32 {
     for number in 0.. {
         if let Err(error) = store.put(&key(number), value) {
             assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}");
@@ -31,14 +32,14 @@ fn fill(store: &Store, value: &[u8]) -> u32 {
 }
 
 /// Deletes these; each is there.
-fn delete(store: &Store, numbers: impl Iterator<Item = u32>) {
+fn delete(store: &OneRegion, numbers: impl Iterator<Item = u32>) {
     for number in numbers {
         let deleted = store.delete(&key(number));
         assert!(deleted.unwrap_or_else(|error| panic!("{number}: {error}")));
     }
 }
 
-fn keys(store: &Store) -> u32 {
+fn keys(store: &OneRegion) -> u32 {
     store.verify().unwrap().keys as u32
 }
 
@@ -49,7 +50,7 @@ fn other(number: u32) -> [u8; 5] {
 }
 
 /// Puts others, from this one on, until the volume is full again; returns the first that is not there.
-fn fill_with_others(store: &Store, first: u32) -> u32 {
+fn fill_with_others(store: &OneRegion, first: u32) -> u32 {
     let refused = (first..).find_map(|number| {
         let error = store.put(&other(number), &[1; 3000]).err()?;
         Some((number, error))
@@ -59,14 +60,14 @@ fn fill_with_others(store: &Store, first: u32) -> u32 {
     number
 }
 
-fn reopened(device: &SimDevice, keep: &mut Keep) -> (Arc<SimDevice>, Store) {
+fn reopened(device: &SimDevice, keep: &mut Keep) -> (Arc<SimDevice>, OneRegion) {
     let cut = device_of(device.history().crash().image(keep));
     let store = open_with(&cut, &small()).unwrap();
     (cut, store)
 }
 
 /// Empties a store that was full and has lost its first `gone` keys since, and fills half of it again.
-fn empty_and_go_on(store: &Store, (gone, full): (u32, u32), value: &[u8]) {
+fn empty_and_go_on(store: &OneRegion, (gone, full): (u32, u32), value: &[u8]) {
     for number in (0..full).filter(|number| number % 8 != 0) {
         store.delete(&key(number)).unwrap();
     }
@@ -140,7 +141,7 @@ fn a_volume_filled_by_puts_and_by_deletions_opens_after_a_power_cut_at_any_event
 }
 
 /// The first three quarters are deleted already.
-fn empty_and_go_on_from(store: &Store, full: u32, value: &[u8]) {
+fn empty_and_go_on_from(store: &OneRegion, full: u32, value: &[u8]) {
     for number in 0..full / 2 {
         store
             .put(&key(number), value)

@@ -5,9 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kreon_sim::{SimDevice, SimOptions};
-use tucana::{Options, Store};
+use tucana::Options;
 
 use crate::hooked_device::HookedDevice;
+use crate::one_region::OneRegion;
 use crate::world::options;
 
 const PAGE_BYTES: usize = 4096;
@@ -38,7 +39,7 @@ fn a_snapshot_does_not_wait_for_a_writer_that_reads_a_node() {
         memory_bytes: 512 << 10,
         ..options()
     };
-    let store = Arc::new(Store::open(Arc::clone(&device) as _, &options).unwrap());
+    let store = Arc::new(OneRegion::open(Arc::clone(&device) as _, &options).unwrap());
     for number in 0..KEYS {
         store.put(&key(number), b"value").unwrap();
     }

@@ -4,13 +4,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kreon_sim::Keep;
-use tucana::{ErrorKind, Maintenance, Options, Store};
+use tucana::{ErrorKind, Maintenance, Options};
 
+use crate::one_region::OneRegion;
 use crate::world::{device, device_of, open_with, options};
 
 const KEYS: u32 = 3000;
 
-fn write_all(store: &Store, value: &[u8]) -> tucana::Result<()> {
+fn write_all(store: &OneRegion, value: &[u8]) -> tucana::Result<()> {
     for number in 0..KEYS {
         store.put(&number.to_be_bytes(), value)?;
     }

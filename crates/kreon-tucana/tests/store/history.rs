@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use kreon_sim::SimDevice;
-use tucana::{Durability, Options, Store};
+use tucana::{Durability, Options};
 
+use crate::one_region::OneRegion;
 use crate::world::{Model, Random, open_with, pairs};
 
 /// A write.
@@ -49,7 +50,7 @@ impl History {
     pub fn write(
         &mut self,
         device: &SimDevice,
-        store: &Store,
+        store: &OneRegion,
         random: &mut Random,
         durability: Durability,
     ) {
@@ -79,7 +80,7 @@ impl History {
     pub fn write_some(
         &mut self,
         device: &SimDevice,
-        store: &Store,
+        store: &OneRegion,
         random: &mut Random,
         count: u64,
     ) {
@@ -123,7 +124,7 @@ impl History {
     }
 
     /// Opens the store again, whatever is lost of it.
-    pub fn reopen(&mut self, device: &Arc<SimDevice>, options: &Options) -> Store {
+    pub fn reopen(&mut self, device: &Arc<SimDevice>, options: &Options) -> OneRegion {
         let store = open_with(device, options).unwrap();
         let found = pairs(&store).unwrap();
         let kept = self.prefix(&found, usize::MAX).unwrap();

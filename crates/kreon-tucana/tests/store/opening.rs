@@ -2,7 +2,7 @@
 
 use kreon_device::{AlignedBuf, Device};
 use kreon_format::{PagePointer, SUPERBLOCK_PAGES, StoreId};
-use tucana::{Direction, ErrorKind, ScanRange};
+use tucana::{Direction, ErrorKind};
 
 use crate::world::{Model, Random, change, device, device_of, open, pairs};
 
@@ -49,11 +49,11 @@ fn more_changes_than_frames_are_committed_on_the_way() {
     assert_eq!(pairs(&store).unwrap().len(), 60_000);
     store.close().unwrap();
     let store = open(&device).unwrap();
-    let half = ScanRange {
-        low: 30_000_u32.to_be_bytes().to_vec(),
-        high: None,
-    };
-    assert_eq!(store.scan(half, Direction::Forward).count(), 30_000);
+    let half = store
+        .own()
+        .unwrap()
+        .scan(30_000_u32.to_be_bytes().., Direction::Forward);
+    assert_eq!(half.count(), 30_000);
 }
 
 #[test]
@@ -88,10 +88,13 @@ fn a_snapshot_is_not_disturbed_by_commits() {
         change(&store, &mut model, &mut random, 500).unwrap();
         store.commit().unwrap();
     }
-    let found = snapshot.scan(ScanRange::default(), Direction::Forward);
+    let found = store.all_in(&snapshot, Direction::Forward);
     assert!(found.map(|pair| pair.unwrap()).eq(then.clone()));
     for (key, value) in then.iter().take(50) {
-        assert_eq!(snapshot.get(key).unwrap().as_ref(), Some(value));
+        assert_eq!(
+            snapshot.get(store.own().unwrap(), key).unwrap().as_ref(),
+            Some(value)
+        );
     }
     assert!(pairs(&store).unwrap() == model);
 }

@@ -7,14 +7,15 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tucana::{ErrorKind, Maintenance, Options, Store};
+use tucana::{ErrorKind, Maintenance, Options};
 
 use crate::hooked_device::HookedDevice;
+use crate::one_region::OneRegion;
 use crate::world::{device, options};
 
-fn open(options: &Options) -> (Arc<HookedDevice>, Store) {
+fn open(options: &Options) -> (Arc<HookedDevice>, OneRegion) {
     let (device, _stop) = HookedDevice::new(device(), usize::MAX);
-    let store = Store::open(Arc::clone(&device) as _, options).unwrap();
+    let store = OneRegion::open(Arc::clone(&device) as _, options).unwrap();
     store.put(b"key", b"value").unwrap();
     (device, store)
 }
@@ -31,7 +32,7 @@ fn a_commit_that_panics_ends_all_writing() {
     }
     assert_eq!(store.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
     drop(store);
-    let store = Store::open(Arc::clone(&device) as _, &options()).unwrap();
+    let store = OneRegion::open(Arc::clone(&device) as _, &options()).unwrap();
     store.verify().unwrap();
 }
 

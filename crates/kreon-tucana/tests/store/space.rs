@@ -2,9 +2,10 @@
 
 use kreon_device::Device;
 use kreon_sim::Keep;
-use tucana::{Direction, Durability, ErrorKind, Options, ScanRange, Store};
+use tucana::{Direction, Durability, ErrorKind, Options};
 
 use crate::history::History;
+use crate::one_region::OneRegion;
 use crate::world::{Model, Random, device, device_of, open_with, options, pairs};
 
 fn key(number: u64) -> [u8; 8] {
@@ -96,7 +97,7 @@ fn what_is_deleted_gives_its_space_back() {
 const HELD_KEYS: u64 = 4000;
 
 /// Overwrites everything several times.
-fn overwrite(store: &Store, value: &[u8]) {
+fn overwrite(store: &OneRegion, value: &[u8]) {
     let mut random = Random(5);
     let some = (0..7 * HELD_KEYS).map(|_| random.below(HELD_KEYS));
     for number in some.chain(0..HELD_KEYS) {
@@ -115,7 +116,7 @@ fn a_snapshot_keeps_its_records_from_being_thrown_away() {
     let snapshot = store.snapshot();
     overwrite(&store, &[2; 1000]);
     let held = store.used_bytes();
-    let all = snapshot.scan(ScanRange::default(), Direction::Reverse);
+    let all = store.all_in(&snapshot, Direction::Reverse);
     let values: Vec<_> = all.map(|pair| pair.unwrap().1).collect();
     assert_eq!(values.len() as u64, HELD_KEYS);
     assert!(values.iter().all(|value| value == &[1; 1000]));
@@ -134,7 +135,7 @@ fn a_scan_keeps_the_records_of_its_leaf_from_being_thrown_away() {
     for number in 0..HELD_KEYS {
         store.put(&key(number), &[1; 1000]).unwrap();
     }
-    let mut scan = store.scan(ScanRange::default(), Direction::Forward);
+    let mut scan = store.own().unwrap().scan(.., Direction::Forward);
     assert_eq!(scan.next().unwrap().unwrap().1, [1; 1000]);
     overwrite(&store, &[2; 1000]);
     let rest: Vec<_> = scan.map(|pair| pair.unwrap().1[0]).collect();

@@ -5,8 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kreon_sim::{Call, Effect, Fault, Keep, SimDevice};
-use tucana::{Durability, ErrorKind, Maintenance, Options, Recovery, Store};
+use tucana::{Direction, Durability, ErrorKind, Maintenance, Options, Recovery};
 
+use crate::one_region::OneRegion;
 use crate::world::{Model, Random, change, device, device_of, open_with, options, pairs};
 
 fn threaded() -> Options {
@@ -85,9 +86,9 @@ fn writers_beside_commits_and_collection_leave_what_each_of_them_wrote() {
         scope.spawn(|| {
             while goes_on.load(SeqCst) {
                 let snapshot = store.snapshot();
-                let all = snapshot.scan(Default::default(), tucana::Direction::Forward);
+                let all = store.all_in(&snapshot, Direction::Forward);
                 assert!(all.map(Result::unwrap).is_sorted_by(|a, b| a.0 < b.0));
-                let all = store.scan(Default::default(), tucana::Direction::Reverse);
+                let all = store.own().unwrap().scan(.., Direction::Reverse);
                 assert!(all.map(Result::unwrap).is_sorted_by(|a, b| a.0 > b.0));
             }
         });
@@ -105,7 +106,7 @@ fn writers_beside_commits_and_collection_leave_what_each_of_them_wrote() {
 }
 
 /// Writes keys that no other thread writes, several times over.
-fn write_own(store: &Store, thread: u8) -> Model {
+fn write_own(store: &OneRegion, thread: u8) -> Model {
     let (mut model, mut random) = (Model::new(), Random(u64::from(thread)));
     for number in 0..6000_u32 {
         let key = [&[thread][..], &(random.below(400) as u32).to_be_bytes()].concat();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use kreon_device::Device;
 use kreon_sim::{Image, SimDevice, SimOptions};
-use tucana::{Direction, Maintenance, Options, Recovery, Result, ScanRange, Store};
+use tucana::{Direction, Maintenance, Options, Recovery, Result};
+
+use crate::one_region::OneRegion;
 
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -38,12 +40,12 @@ pub fn options() -> Options {
     }
 }
 
-pub fn open_with(device: &Arc<SimDevice>, options: &Options) -> Result<Store> {
-    Store::open(Arc::clone(device) as Arc<dyn Device>, options)
+pub fn open_with(device: &Arc<SimDevice>, options: &Options) -> Result<OneRegion> {
+    OneRegion::open(Arc::clone(device) as Arc<dyn Device>, options)
 }
 
 /// A store whose log counts for nothing.
-pub fn open(device: &Arc<SimDevice>) -> Result<Store> {
+pub fn open(device: &Arc<SimDevice>) -> Result<OneRegion> {
     let options = Options {
         recovery: Recovery::LastCommit,
         ..options()
@@ -52,23 +54,23 @@ pub fn open(device: &Arc<SimDevice>) -> Result<Store> {
 }
 
 /// All pairs of a store.
-pub fn pairs(store: &Store) -> Result<Model> {
-    let forward: Result<Vec<_>> = store
-        .scan(ScanRange::default(), Direction::Forward)
-        .collect();
-    let forward = forward?;
-    let reverse: Result<Vec<_>> = store
-        .scan(ScanRange::default(), Direction::Reverse)
-        .collect();
+pub fn pairs(store: &OneRegion) -> Result<Model> {
+    let forward = store.all(Direction::Forward)?;
+    let reverse = store.all(Direction::Reverse)?;
     assert!(
-        reverse?.iter().rev().eq(&forward),
+        reverse.iter().rev().eq(&forward),
         "one order is that of the other"
     );
     Ok(forward.into_iter().collect())
 }
 
 /// Changes some keys, the same way in a store and in its model.
-pub fn change(store: &Store, model: &mut Model, random: &mut Random, writes: u64) -> Result<()> {
+pub fn change(
+    store: &OneRegion,
+    model: &mut Model,
+    random: &mut Random,
+    writes: u64,
+) -> Result<()> {
     for _ in 0..writes {
         let key = format!("user/{:05}", random.below(2000)).into_bytes();
         if random.below(3) == 0 {

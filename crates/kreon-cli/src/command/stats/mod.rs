@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::failure::{Code, Failure, Result};
 use crate::options::{Shared, Target};
-use crate::place::OneRegion;
 use crate::session::Session;
 use crate::sink::Sink;
 use place::Place;
@@ -40,8 +39,8 @@ impl Stats {
             let text = self.of_kvell(store, session)?;
             return Ok(out.write(text.as_bytes())?);
         }
-        if let crate::place::Place::Tucana(region) = &session.place {
-            let text = self.of_tucana(region, session);
+        if let crate::place::Place::Tucana(store) = &session.place {
+            let text = self.of_tucana(store, session)?;
             return Ok(out.write(text.as_bytes())?);
         }
         let store = session.place.store()?;
@@ -70,17 +69,16 @@ impl Stats {
         })
     }
 
-    fn of_tucana(&self, region: &OneRegion, session: &Session) -> String {
-        let store = region.store();
+    fn of_tucana(&self, store: &::tucana::Store, session: &Session) -> Result<String> {
         if self.prometheus {
-            return tucana::prometheus(store);
+            return Ok(tucana::prometheus(store));
         }
-        let mut figures = tucana::json(store, region.region_names());
+        let mut figures = tucana::json(store, store.region_names()?);
         Place::at(session.path()).add_to(&mut figures);
-        match self.json {
+        Ok(match self.json {
             true => figures.to_string() + "\n",
             false => tucana::lines(&figures),
-        }
+        })
     }
 
     /// Of a store that another process has open and tells of; none: that is not so.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ::tucana::{Error, Recovery, Result, Store};
-use kreon_device::Device;
+use ::tucana::{Error, Recovery, Result};
 use kreon_judge::value;
 use kreon_sim::{Call, Effect, Fault, Image, SimDevice, SimOptions};
 
 use super::super::setting::{MEMORY_BYTES_MIN, Style, keys, options};
+use super::super::store::Tucana;
+use crate::engines::{Durability, Engine};
 
 /// Their names.
 pub(super) const NAMES: [&str; 4] = ["short keys", "high tree", "lost run", "pages again"];
@@ -34,9 +35,9 @@ pub(super) fn device(image: Image) -> Arc<SimDevice> {
 }
 
 /// Opens the store on a device.
-pub(super) fn open(device: &Arc<SimDevice>) -> Result<Store> {
+pub(super) fn open(device: &Arc<SimDevice>) -> Result<Tucana> {
     let options = options(MEMORY_BYTES_MIN, 1 << 30, Recovery::LastCommit);
-    Store::open(Arc::clone(device) as Arc<dyn Device>, &options)
+    Tucana::on(device, &options)
 }
 
 /// Makes the fixture called `name`.
@@ -50,7 +51,7 @@ pub(super) fn make(name: &str) -> Result<Fixture> {
     let mut pairs = BTreeMap::new();
     let store = open(&device)?;
     put(&store, keys.iter(), 1, &mut pairs)?;
-    store.commit()?;
+    store.store.commit()?;
     let mut older = device.image();
     if name == "lost run" {
         lose(&device, store, &keys)?;
@@ -58,7 +59,7 @@ pub(super) fn make(name: &str) -> Result<Fixture> {
     } else {
         put(&store, keys.iter().step_by(3), 2, &mut pairs)?;
         for key in keys.iter().skip(100).take(90) {
-            store.delete(key)?;
+            store.change(key, None, Durability::Buffered)?;
             pairs.remove(key);
         }
         store.close()?;
@@ -69,7 +70,7 @@ pub(super) fn make(name: &str) -> Result<Fixture> {
         // So many commits that nodes stand where others were.
         for round in 0..COMMITS {
             put(&store, keys.iter().step_by(60), 10 + round, &mut pairs)?;
-            store.commit()?;
+            store.store.commit()?;
             if round == COMMITS / 4 * 3 {
                 older = device.image();
             }
@@ -84,14 +85,14 @@ pub(super) fn make(name: &str) -> Result<Fixture> {
 }
 
 fn put<'a>(
-    store: &Store,
+    store: &Tucana,
     keys: impl Iterator<Item = &'a Vec<u8>>,
     stamp: u64,
     pairs: &mut BTreeMap<Vec<u8>, Vec<u8>>,
 ) -> Result<()> {
     for (number, key) in (0..).zip(keys) {
         let value = value::encode(stamp << 32 | number, 20 + (number % 40) as usize);
-        store.put(key, &value)?;
+        store.change(key, Some(&value), Durability::Buffered)?;
         pairs.insert(key.clone(), value);
     }
     Ok(())
@@ -99,12 +100,12 @@ fn put<'a>(
 
 /// A run of the store whose records and nodes are on the device, and whose commit failed: those of the next run stand at the
 /// same places.
-fn lose(device: &Arc<SimDevice>, store: Store, keys: &[Vec<u8>]) -> Result<()> {
+fn lose(device: &Arc<SimDevice>, store: Tucana, keys: &[Vec<u8>]) -> Result<()> {
     store.close()?;
     let store = open(device)?;
     put(&store, keys.iter().step_by(5), 9, &mut BTreeMap::new())?;
     device.inject(Fault::nth(1, Call::Flush, Effect::Io));
-    let lost = store.commit();
+    let lost = store.store.commit();
     device.clear_faults();
     match lost {
         Err(_) => Ok(()),

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ::tucana::{Direction, ErrorKind, ScanRange, Store};
+use ::tucana::{Direction, ErrorKind, ScanRange};
 
+use super::super::store::Tucana;
 use super::fixture::{Fixture, device, open};
 use crate::damage::hurt::{Edit, Hurt};
+use crate::engines::{Durability, Engine};
 
 /// Bytes of the slots of the superblock, and what lies between them.
 const SUPERBLOCKS_BYTES: u64 = 25 * 4096;
@@ -38,7 +40,7 @@ pub(super) fn reopened(fixture: &Fixture, hurt: &Hurt) -> Result<Outcome, String
         Err(error) => return Err(format!("the opening failed: {error}")),
     };
     let told = compare(&store, &fixture.pairs)?;
-    let verified = match store.verify() {
+    let verified = match store.store.verify() {
         Ok(found) if found.keys == fixture.pairs.len() as u64 => true,
         Ok(found) => return Err(format!("a verification finds {} keys", found.keys)),
         Err(error) if error.kind() == ErrorKind::Corruption => false,
@@ -59,11 +61,11 @@ pub(super) fn reopened(fixture: &Fixture, hurt: &Hurt) -> Result<Outcome, String
 fn goes_on(
     fixture: &Fixture,
     device: &std::sync::Arc<kreon_sim::SimDevice>,
-    store: Store,
+    store: Tucana,
 ) -> Result<(), String> {
     let mut pairs = fixture.pairs.clone();
     let key = b"a key that is new".to_vec();
-    match store.put(&key, b"value") {
+    match store.change(&key, Some(b"value"), Durability::Buffered) {
         Ok(_) => drop(pairs.insert(key, b"value".to_vec())),
         Err(error) if error.kind() == ErrorKind::Corruption => {}
         Err(error) => return Err(format!("a put failed: {error}")),
@@ -81,7 +83,7 @@ fn goes_on(
 }
 
 /// Gets all keys, and scans them in both orders. How many reads said `Corruption`.
-fn compare(store: &Store, pairs: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<usize, String> {
+fn compare(store: &Tucana, pairs: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<usize, String> {
     let mut told = 0;
     for (key, wanted) in pairs {
         match store.get(key) {
@@ -104,12 +106,12 @@ fn compare(store: &Store, pairs: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<usize, S
 }
 
 fn scanned(
-    store: &Store,
+    store: &Tucana,
     pairs: &BTreeMap<Vec<u8>, Vec<u8>>,
     direction: Direction,
 ) -> Result<usize, String> {
     let (mut told, mut shown) = (0, 0);
-    for pair in store.scan(ScanRange::default(), direction) {
+    for pair in store.scan(&ScanRange::default(), direction) {
         match pair {
             Ok((key, value)) if pairs.get(&key) == Some(&value) => shown += 1,
             Ok((key, _)) => return Err(format!("a scan shows {} wrongly", key.escape_ascii())),

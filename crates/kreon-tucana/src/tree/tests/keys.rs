@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::format::key_hash;
+use crate::tree::TREE_KEY_BYTES_MAX;
 
 /// What keys look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +18,17 @@ pub(super) enum Shape {
     Ties,
     /// 900 bytes in common: few children in an index node.
     LongPrefix,
+    /// As many bytes in common as the longest keys can have: three pivots fill an index node.
+    Longest,
 }
 
-pub(super) const SHAPES: [Shape; 5] = [
+pub(super) const SHAPES: [Shape; 6] = [
     Shape::Short,
     Shape::Ragged,
     Shape::SharedPrefix,
     Shape::Ties,
     Shape::LongPrefix,
+    Shape::Longest,
 ];
 
 impl Shape {
@@ -41,6 +45,7 @@ impl Shape {
                 [&group[..], b"0123456789abcdef", &digits].concat()
             }
             Self::LongPrefix => [&[b'p'; 900][..], &digits].concat(),
+            Self::Longest => [&[b'p'; TREE_KEY_BYTES_MAX - 4][..], &digits].concat(),
         }
     }
 }

@@ -4,18 +4,18 @@ use kreon_base::ErrorKind;
 
 use super::keys::Shape;
 use super::{World, check};
-use crate::tree::KEY_BYTES_MAX;
+use crate::tree::TREE_KEY_BYTES_MAX;
 
 #[test]
 fn a_key_that_is_too_long_is_refused_and_the_longest_is_not() {
     let world = World::new(1 << 10);
-    let longest = vec![7; KEY_BYTES_MAX];
+    let longest = vec![7; TREE_KEY_BYTES_MAX];
     assert!(!world.tree.put(&longest, b"value").unwrap());
     assert_eq!(
         world.tree.get(&longest).unwrap().as_deref(),
         Some(&b"value"[..])
     );
-    let key = vec![7; KEY_BYTES_MAX + 1];
+    let key = vec![7; TREE_KEY_BYTES_MAX + 1];
     for error in [
         world.tree.put(&key, b"").unwrap_err(),
         world.tree.get(&key).unwrap_err(),
