@@ -20,7 +20,7 @@ const TOOLS: [Tool; 2] = [
     },
     Tool {
         name: "shuttle",
-        crates: &["kreon-log", "kreon-engine", "kreon-fabric"],
+        crates: &["kreon-log", "kreon-engine", "kreon-tucana", "kreon-fabric"],
     },
 ];
 

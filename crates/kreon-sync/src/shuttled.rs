@@ -100,6 +100,11 @@ impl Condvar {
 pub struct RwLock<T>(shuttle::sync::RwLock<T>);
 
 impl<T> RwLock<T> {
+    /// A free lock.
+    pub const fn new(value: T) -> Self {
+        Self(shuttle::sync::RwLock::new(value))
+    }
+
     /// Takes it for reading.
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {

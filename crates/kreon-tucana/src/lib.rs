@@ -22,7 +22,7 @@
 //! share, and an opening replays what is behind the last commit. Records that nothing points at any more are collected: the
 //! live bytes of every segment of the log are counted, and the live records of the poorest ones are copied.
 //!
-//! Not built: models of the latches under a scheduler of interleavings; early publication of nodes that are
+//! Not built: early publication of nodes that are
 //! not changed any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and
 //! records of more than 2 MiB. A writer looks for its key before it enters the gate while nodes or keys were not in memory not long ago; the
 //! first one that misses any, one that has to compare prefixes of other keys, and one whose frame holds a changed page still wait for

@@ -1,7 +1,7 @@
 //! Where the pages of nodes come from.
 
 use kreon_base::{Error, ErrorKind, PageNo, Result};
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 
 /// Gives pages for nodes, and takes them back.
 pub trait PageSupply: Send + Sync {

@@ -17,16 +17,19 @@ const HEAD_BYTES: usize = 8;
 const HASH_BYTES: usize = 4;
 const LOCATION_BYTES: usize = 8;
 
-/// Most entries of a leaf.
-pub const ENTRIES_MAX: usize =
+/// Entries that a page has room for.
+const ENTRIES_OF_PAGE: usize =
     (PAGE_BYTES - NODE_HEADER_BYTES) / (HEAD_BYTES + HASH_BYTES + LOCATION_BYTES);
+
+/// Most entries of a leaf. In a model under shuttle few keys are to make a tree.
+pub const ENTRIES_MAX: usize = if cfg!(shuttle) { 8 } else { ENTRIES_OF_PAGE };
 
 const HEADS_AT: usize = NODE_HEADER_BYTES;
 const HASHES_AT: usize = HEADS_AT + ENTRIES_MAX * HEAD_BYTES;
 const LOCATIONS_AT: usize = HASHES_AT + ENTRIES_MAX * HASH_BYTES;
 const END: usize = LOCATIONS_AT + ENTRIES_MAX * LOCATION_BYTES;
 
-const _: () = assert!(ENTRIES_MAX == 203 && END <= PAGE_BYTES);
+const _: () = assert!(ENTRIES_OF_PAGE == 203 && END <= PAGE_BYTES);
 
 /// An entry of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! threads that append share nothing else. The bytes of a record hang in the slot of its first unit.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use kreon_base::{Error, ErrorKind, LogOffset, Lsn, RegionId, Result, SEGMENT_BYTES};
+use kreon_sync::{AtomicU64, Ordering::Relaxed};
 
 use super::record_log::{Placed, Record, RecordLog};
 use crate::format::{Location, RECORD_BYTES_MAX};
@@ -20,8 +20,11 @@ const UNIT_BYTES: usize = 64;
 /// Units of a segment.
 const UNITS: u64 = SEGMENT_BYTES / UNIT_BYTES as u64;
 
-/// Most segments: 32 GiB of records.
-const SEGMENTS_MAX: usize = 1 << 14;
+/// Most segments: 32 GiB of records. A model under shuttle, which makes thousands of logs, needs little of one.
+const SEGMENTS_MAX: usize = if cfg!(shuttle) { 1 } else { 1 << 14 };
+
+/// Units of a segment that can be used.
+const UNITS_USED: u64 = if cfg!(shuttle) { 1 << 12 } else { UNITS };
 
 /// A log in memory. Nothing is ever freed.
 pub struct MemoryLog {
@@ -57,10 +60,25 @@ impl MemoryLog {
         self.tail.load(Relaxed) * UNIT_BYTES as u64
     }
 
+    /// The LSN of the next record.
+    #[cfg(test)]
+    pub(crate) fn tail(&self) -> Lsn {
+        Lsn(self.tail.load(Relaxed))
+    }
+
     /// The newest record of every key: its value, or none if it was deleted.
     #[cfg(test)]
     pub(crate) fn newest(&self) -> std::collections::BTreeMap<Vec<u8>, Option<Vec<u8>>> {
-        let records = (0..self.tail.load(Relaxed)).filter_map(|unit| self.slot(unit)?.get());
+        self.newest_before(self.tail())
+    }
+
+    /// The same of the records before `end`.
+    #[cfg(test)]
+    pub(crate) fn newest_before(
+        &self,
+        end: Lsn,
+    ) -> std::collections::BTreeMap<Vec<u8>, Option<Vec<u8>>> {
+        let records = (0..end.0).filter_map(|unit| self.slot(unit)?.get());
         let pair = |stored: &Stored| {
             let (key, value) = stored.bytes.split_at(stored.key_bytes);
             (key.to_vec(), (!stored.is_deletion).then(|| value.to_vec()))
@@ -98,7 +116,7 @@ impl RecordLog for MemoryLog {
         let full = || Error::new(ErrorKind::OutOfSpace, "the log in memory is full");
         let segment = self.segments.get((unit / UNITS) as usize);
         let segment = segment.ok_or_else(full)?;
-        segment.get_or_init(|| (0..UNITS).map(|_| OnceLock::new()).collect());
+        segment.get_or_init(|| (0..UNITS_USED).map(|_| OnceLock::new()).collect());
         let slot = self.slot(unit).ok_or_else(full)?;
         let stored = Stored {
             region: record.region,

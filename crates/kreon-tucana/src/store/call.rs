@@ -1,9 +1,8 @@
 //! A call for one of the threads of a store. Those who call while it is called already take no lock.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use kreon_sync::Wakeup;
+use kreon_sync::{AtomicBool, Ordering::SeqCst, Wakeup};
 
 /// Keeps one call, however often it was made.
 #[derive(Default)]

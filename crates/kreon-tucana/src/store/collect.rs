@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use kreon_base::{ErrorKind, LogOffset, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::AlignedBuf;
 use kreon_format::{Fragment, FragmentSeal, LOG_HEADER_BYTES};
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 
 use super::home::{Home, LOG, LOG_PRIORITY, MOVED};
 use super::log_buffer::SEGMENT;

@@ -3,16 +3,14 @@
 //! Nodes and log are on the device, unflushed, before: then come bitmap and catalogue, a flush, the superblock, a flush. A
 //! page of the durable state is never written before a later state is durable, nor is a segment of the log that it reaches.
 
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
-
 use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, Result, SEGMENT_PAGES, SegmentId, planted};
 use kreon_format::{encode_chain, pages_needed};
+use kreon_sync::{
+    AtomicU64, Mutex, MutexGuard,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use kreon_volume::page_io::write_pages;
 use kreon_volume::{Purpose, Reserve};
-use parking_lot::{Mutex, MutexGuard};
 
 use super::catalogue;
 use super::durable::{Durable, is_used_up};

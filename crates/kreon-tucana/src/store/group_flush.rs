@@ -4,11 +4,10 @@
 //! a moment for the writers that the last flush released: they come back soon, and would need a flush of their own. A writer
 //! that is alone never waits. A flush that failed is never tried again: the store is poisoned.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use kreon_base::{Lsn, Result};
-use parking_lot::{Condvar, Mutex};
+use kreon_sync::{AtomicU64, Condvar, Mutex, Ordering::Relaxed, yield_now};
 
 use super::home::Home;
 use super::volume_log::VolumeLog;
@@ -122,7 +121,7 @@ impl GroupFlush {
     fn gather(&self, last: &LastGroup) {
         let start = Instant::now();
         while self.calls.load(Relaxed) < last.expected && start.elapsed() < last.patience {
-            std::thread::yield_now();
+            yield_now();
         }
     }
 }

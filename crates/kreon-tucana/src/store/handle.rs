@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 
 use super::regions::Regions;
 use super::shared::Shared;

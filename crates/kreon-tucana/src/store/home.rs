@@ -6,8 +6,8 @@ use kreon_base::{Error, ErrorKind, Incarnation, LogId, Priority, Result, planted
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
+use kreon_sync::Mutex;
 use kreon_volume::Allocator;
-use parking_lot::Mutex;
 
 use super::standby::Standby;
 

@@ -11,7 +11,7 @@ use kreon_format::{
     FRAGMENT_HEADER_BYTES, FragmentHeader, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader,
     RecordKind, StoreId, encode_pad, fragment_bytes, incarnation_mark, lsn_at,
 };
-use parking_lot::Mutex;
+use kreon_sync::{Mutex, yield_now};
 
 use crate::format::Location;
 use crate::log::{Placed, Record};
@@ -186,7 +186,7 @@ impl LogBuffer {
                     self.segment
                 )));
             }
-            std::thread::yield_now();
+            yield_now();
         }
         let there = |from, to| {
             let bytes = self.buffer.committed_range(from..to);

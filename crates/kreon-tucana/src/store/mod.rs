@@ -32,6 +32,8 @@ mod log_buffer;
 mod log_mark;
 mod log_opening;
 mod log_record;
+#[cfg(all(test, shuttle))]
+mod models;
 mod opening;
 mod options;
 mod redo;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use kreon_base::{Epoch, Error, Incarnation, PageNo, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{PagePointer, StoreId};
+use kreon_sync::Mutex;
 use kreon_volume::{Allocator, Usage, creation};
-use parking_lot::Mutex;
 
 use super::catalogue;
 use super::durable::{Durable, first_epoch};

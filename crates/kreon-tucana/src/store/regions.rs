@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, REGION_NAME_BYTES_MAX, Result};
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 
 use super::options::Durability;
 use super::region_key::{key_within, region_of, tree_range, with_tree_key};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::SegmentId;
-use parking_lot::RwLock;
+use kreon_sync::RwLock;
 
 use super::log_buffer::LogBuffer;
 

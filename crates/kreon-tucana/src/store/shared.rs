@@ -1,15 +1,14 @@
 //! What the callers of a store and its threads share: writes, commits, collection.
 
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
 use std::time::Duration;
 
 use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_format::place_of;
-use parking_lot::{Condvar, Mutex};
+use kreon_sync::{
+    AtomicBool, AtomicU64, Condvar, Mutex,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use super::call::Call;
 use super::collect::{Collector, Garbage, Round};

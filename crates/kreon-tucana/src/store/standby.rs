@@ -14,15 +14,13 @@
 //! crash loses none. So an opening finds at least as many as the store had, and needs no segment that its replay would take for
 //! nodes. The bitmap has them as segments of a log of their own, [`STANDBY`], which nobody writes or reads.
 
-use std::sync::atomic::{
-    AtomicBool,
-    Ordering::{Acquire, Release},
-};
-
 use kreon_base::{Result, SegmentId};
 use kreon_format::MOVED_SEQUENCE_MIN;
+use kreon_sync::{
+    AtomicBool, Mutex,
+    Ordering::{Acquire, Release},
+};
 use kreon_volume::{Allocator, Purpose};
-use parking_lot::Mutex;
 
 use super::home::{STANDBY, out_of_space};
 

@@ -11,18 +11,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
 
 use arc_swap::ArcSwap;
 use kreon_base::{Error, ErrorKind, Lsn, Result, SEGMENT_PAGES, SegmentId, planted};
 use kreon_format::{
     Fragment, FragmentSeal, LOG_HEADER_BYTES, MOVED_SEQUENCE_MIN, OpenSegment, lsn_at,
 };
+use kreon_sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Mutex,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 use kreon_volume::Purpose;
-use parking_lot::Mutex;
 
 use super::call::Call;
 use super::home::{Home, LOG_PRIORITY, out_of_space};

@@ -8,11 +8,10 @@
 //! has these for the nodes on the way of one record, and commits, which gives the ones back that they replace.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use kreon_base::{PageNo, Result};
+use kreon_sync::{AtomicUsize, Mutex, Ordering::Relaxed};
 use kreon_volume::{Allocator, Purpose};
-use parking_lot::Mutex;
 
 use super::home::out_of_space;
 use crate::page_supply::PageSupply;

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use kreon_base::SegmentId;
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 
 use super::counters::thread_line;
 use crate::format::Location;
 
-const LINES: usize = 16;
+const LINES: usize = if cfg!(shuttle) { 3 } else { 16 };
 
 /// Two cache lines: neighbours are fetched in pairs.
 #[repr(align(128))]

@@ -1,7 +1,10 @@
 //! What is counted of the work of a tree. Threads count in lines of their own.
 
+#[cfg(not(shuttle))]
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+#[cfg(not(shuttle))]
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Lines that threads are spread over.
@@ -94,10 +97,17 @@ impl Counters {
 }
 
 /// The line of this thread, of so many.
+#[cfg(not(shuttle))]
 pub(super) fn thread_line(lines: usize) -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static NUMBER: Cell<usize> = Cell::new(THREADS.fetch_add(1, Relaxed));
     }
     NUMBER.with(Cell::get) % lines
+}
+
+/// The same for a thread of a model, which is the same in each run.
+#[cfg(shuttle)]
+pub(super) fn thread_line(lines: usize) -> usize {
+    usize::from(shuttle::current::me()) % lines
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::Result;
-use parking_lot::RwLockReadGuard;
+use kreon_sync::RwLockReadGuard;
 
 use super::generation::Generation;
 use super::node::{Fences, NodeState, OldNode, OpenNode};

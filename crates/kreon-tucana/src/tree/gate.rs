@@ -2,11 +2,11 @@
 //!
 //! It is a lock for many readers cut into stripes, so that writers on different cores do not meet.
 
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use kreon_sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::counters::thread_line;
 
-const STRIPES: usize = 16;
+const STRIPES: usize = if cfg!(shuttle) { 3 } else { 16 };
 
 /// Two cache lines: neighbours are fetched in pairs.
 #[repr(align(128))]

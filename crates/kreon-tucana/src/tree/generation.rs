@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use kreon_base::Epoch;
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 
 use super::charges::Charges;
 use super::node::{OldNode, OpenNode};

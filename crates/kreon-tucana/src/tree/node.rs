@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kreon_base::{Epoch, Lsn, PageBytes, PageNo, planted};
 use kreon_mapping::OpenFrame;
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use kreon_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::format::{Index, IndexMut, Leaf, LeafMut, NodePointer};
 

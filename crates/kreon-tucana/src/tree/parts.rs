@@ -1,14 +1,14 @@
 //! What all work on a tree stands on.
 
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Release},
-};
 
 use kreon_base::{Epoch, Error, ErrorKind, PageBytes, PageNo, Priority, RegionId, Result};
 use kreon_format::StoreId;
 use kreon_mapping::{Mapping, OpenFrame, PageRequest};
+use kreon_sync::{
+    AtomicU64,
+    Ordering::{Acquire, Release},
+};
 
 use super::counters::Counters;
 use super::misses::Misses;
@@ -107,6 +107,9 @@ impl<L> Parts<L> {
             priority: priority_of(level),
             check: &|bytes| seal.verify(bytes, pointer, level),
         };
+        // In a model others may go on here; what the mapping does then is one step.
+        #[cfg(shuttle)]
+        kreon_sync::yield_now();
         if !self.mapping.is_resident(pointer.page) {
             self.misses.note();
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kreon_base::{Epoch, planted};
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 
 use super::generation::Generation;
 

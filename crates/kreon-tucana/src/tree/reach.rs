@@ -1,7 +1,7 @@
 //! The way to a node that is to be changed: through nodes that can change, latches hand over hand.
 
 use kreon_base::Epoch;
-use parking_lot::RwLockReadGuard;
+use kreon_sync::RwLockReadGuard;
 
 use super::generation::Generation;
 use super::node::{NodeState, OldNode};

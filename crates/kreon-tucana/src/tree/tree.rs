@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use kreon_base::{Epoch, Error, ErrorKind, Lsn, PageNo, Result, SegmentId};
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 
 use super::counters::TreeStats;
 use super::gate::Gate;

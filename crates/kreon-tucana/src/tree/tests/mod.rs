@@ -5,6 +5,8 @@ mod epochs;
 mod keys;
 mod latches;
 mod model;
+#[cfg(shuttle)]
+mod models;
 mod order;
 mod ram;
 mod refusals;
