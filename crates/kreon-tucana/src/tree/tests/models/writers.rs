@@ -97,12 +97,13 @@ fn model_of_two_writers_of_a_key_the_last_one_in_the_log_wins() {
         let bench = Bench::with(Shape::Short, 4, [0, 1]);
         let threads = [
             bench.beside(|bench| {
-                bench.put(1, 101);
                 bench.delete(1);
+                bench.put(1, 101);
             }),
             bench.beside(|bench| {
-                bench.put(1, 201);
                 bench.put(2, 202);
+                // Nothing follows that would hide which of the two stayed.
+                bench.put(1, 201);
             }),
             bench.beside(|bench| {
                 bench.delete(2);
