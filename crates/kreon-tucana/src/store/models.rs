@@ -190,8 +190,9 @@ impl Bench {
     }
 }
 
-fn join<R>(threads: impl IntoIterator<Item = thread::JoinHandle<R>>) {
-    for thread in threads {
+/// Waits for threads that all run already: an iterator that begins them would begin each one after the end of the one before.
+fn join<R>(threads: impl Into<Vec<thread::JoinHandle<R>>>) {
+    for thread in threads.into() {
         thread.join().expect("no panic");
     }
 }
@@ -207,7 +208,7 @@ fn model_a_writer_returns_only_when_its_record_is_durable() {
                 }
             })
         };
-        join((0..3).map(writer));
+        join((0..3).map(writer).collect::<Vec<_>>());
         assert!(bench.0.disk.state.lock().flushes <= 6);
     });
 }
@@ -223,7 +224,7 @@ fn model_a_commit_beside_writers_that_wait_misleads_nobody() {
                 bench.commit_log().expect("no I/O fails");
             }
         });
-        join((0..2).map(writer).chain([commits]));
+        join((0..2).map(writer).chain([commits]).collect::<Vec<_>>());
     });
 }
 
@@ -253,7 +254,7 @@ fn model_a_segment_that_becomes_full_is_written_before_what_follows_it() {
                 }
             })
         };
-        join((0..2).map(writer));
+        join((0..2).map(writer).collect::<Vec<_>>());
     });
 }
 

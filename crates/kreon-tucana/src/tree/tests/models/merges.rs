@@ -13,13 +13,14 @@ fn model_a_merge_hides_no_key_and_shows_none_twice() {
         (11..16).for_each(|i| bench.delete(i * 2));
         let threads = [
             bench.beside(|bench| {
-                // The first leaf is small now, and has room in the second one, unless the writer was there.
+                // The last leaf is empty. What it became knows that the key was deleted, or an older put of it would come back.
+                bench.delete(32);
+                // The first one is small now, and has room in the second one, unless the writer was there.
                 bench.delete(2);
                 bench.delete(18);
-                // The last one is empty.
-                bench.delete(32);
             }),
             bench.beside(|bench| {
+                bench.put(32, 103);
                 bench.put(9, 101);
                 bench.put(17, 102);
             }),

@@ -140,8 +140,9 @@ fn value_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("a value of 8 bytes"))
 }
 
-fn join<R>(threads: impl IntoIterator<Item = thread::JoinHandle<R>>) {
-    for thread in threads {
+/// Waits for threads that all run already: an iterator that begins them would begin each one after the end of the one before.
+fn join<R>(threads: impl Into<Vec<thread::JoinHandle<R>>>) {
+    for thread in threads.into() {
         thread.join().expect("no panic");
     }
 }
