@@ -15,7 +15,7 @@ use super::pattern::Pattern;
 use super::session::{Moment, Session, excused};
 use super::setting::Setting;
 use super::store::Tucana;
-use crate::engines::{Engine, Scripted};
+use crate::engines::{Durability, Engine, Scripted};
 
 /// A volume, and what its keys have.
 pub struct Volume {
@@ -107,7 +107,9 @@ impl Scripted for Tucana {
         let outcome = journal.judge(&found, events);
         outcome.map_err(|what| format!("after {keep:?}: {what}"))?;
         store.verify().map_err(within)?;
-        store.0.put(&setting.keys[0], b"").map_err(within)?;
+        store
+            .change(&setting.keys[0], Some(b""), Durability::Buffered)
+            .map_err(within)?;
         store.close().map_err(within)
     }
 }

@@ -122,7 +122,7 @@ impl Regions {
             error.within(what)
         })?;
         // The region is gone. What is wrong with others is not its drop's.
-        self.sweep_others(shared);
+        self.sweep_all(shared);
         Ok(())
     }
 
@@ -147,8 +147,8 @@ impl Regions {
         Ok(())
     }
 
-    /// Tries again what earlier drops have failed to delete.
-    fn sweep_others(&self, shared: &Shared) {
+    /// Deletes what earlier drops have left, as far as it can.
+    fn sweep_all(&self, shared: &Shared) {
         let numbers = self.nameless.lock().clone();
         for number in numbers {
             if let Err(error) = self.sweep_nameless(shared, number) {
@@ -157,10 +157,11 @@ impl Regions {
         }
     }
 
-    /// Deletes keys of regions that have no name: drops that were cut short before the store was opened.
+    /// Deletes keys of regions that have no name: drops that were cut short before the store was opened. What cannot be deleted is
+    /// left to the next drop.
     ///
     /// # Errors
-    /// Those of a deletion; `Corruption`.
+    /// Those of the device; `Corruption`: the names, or which regions have keys, cannot be read.
     pub(super) fn finish_drops(&self, shared: &Shared) -> Result<()> {
         let named: BTreeSet<u32> = named(shared)?
             .into_iter()
@@ -175,15 +176,15 @@ impl Regions {
             let mut cursor = Cursor::new(range, Direction::Forward);
             let first = shared.tree.next(&mut cursor, |key, _| region_of(key))?;
             let Some(number) = first.transpose()? else {
-                return Ok(());
+                break;
             };
             if !named.contains(&number) {
-                tracing::info!(number, "what is left of a dropped region is deleted");
+                tracing::info!(number, "a dropped region has keys left");
                 self.nameless.lock().push(number);
-                self.sweep_nameless(shared, number)?;
             }
             next = number.checked_add(1);
         }
+        self.sweep_all(shared);
         Ok(())
     }
 
