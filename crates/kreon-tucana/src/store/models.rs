@@ -18,6 +18,8 @@ use super::group_flush::GroupFlush;
 use super::log_mark::REGION;
 use super::opening::{self, Opened};
 use super::options::{Durability, Maintenance, Options};
+use super::region_key::with_tree_key;
+use super::region_state::RegionState;
 use super::shared::Shared;
 use crate::log::{Placed, Record, RecordLog};
 
@@ -293,15 +295,17 @@ fn model_a_durable_write_beside_commits_survives_a_crash() {
             let writer = |key: &'static [u8]| {
                 let (shared, device) = (Arc::clone(&shared), Arc::clone(&device));
                 thread::spawn(move || {
-                    for value in [b"1", b"2"] {
-                        let put = shared.write(key, Some(value), Durability::Sync);
+                    let region = RegionState::new(1, "a region");
+                    for value in [&b"1"[..], b"2"] {
+                        let put = shared.write(&region, key, Some(value), Durability::Sync);
                         put.expect("there is room");
                     }
                     let image = device.history().crash().image(&mut Keep::Nothing);
                     let device = Arc::new(SimDevice::from_image(image, SimOptions::default()));
                     let opened = opening::open(device, &options()).expect("a store");
                     let again = Shared::begin(opened, &options()).expect("a store");
-                    let found = again.tree.get(key).expect("a get");
+                    let get = |key: &[u8]| again.tree.get(key);
+                    let found = with_tree_key(region.number, key, get).expect("a get");
                     assert_eq!(found.as_deref(), Some(&b"2"[..]));
                 })
             };

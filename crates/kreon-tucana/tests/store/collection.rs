@@ -54,7 +54,9 @@ fn a_segment_that_is_being_collected_takes_no_new_records() {
     for number in 1..RECORDS {
         write_record(&store, &[200 + number; 4], 0);
     }
-    store.put(&[200; 4], &vec![0; RECORD_BYTES - 2 * PAGE_BYTES]).unwrap();
+    store
+        .put(&[200; 4], &vec![0; RECORD_BYTES - 2 * PAGE_BYTES])
+        .unwrap();
     // Each other segment has one record that stays: they are dead for the most part, but not too much for writers to go on.
     for number in 0..10 {
         write_segment(&store, &[100 + number; 4], 0);
