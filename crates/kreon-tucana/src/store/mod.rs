@@ -57,6 +57,7 @@ mod threads;
 mod verify;
 mod volume_log;
 mod volume_pages;
+mod writes;
 
 pub use file::Creation;
 pub use options::{Durability, Maintenance, Options, Recovery};

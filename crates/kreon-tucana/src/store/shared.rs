@@ -1,4 +1,4 @@
-//! What the callers of a store and its threads share: writes, commits, collection.
+//! What the callers of a store and its threads share: commits, collection, the pace of writers, space.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,12 @@ use super::collect::{Collector, Garbage, Round};
 use super::commits::{Commits, Kept, Parts};
 use super::group_flush::GroupFlush;
 use super::home::Home;
-use super::log_mark::REGION;
 use super::opening::Opened;
-use super::options::{Durability, Maintenance, Options, Recovery};
+use super::options::{Maintenance, Options, Recovery};
 use super::redo::redo;
-use super::region_key::with_tree_key;
-use super::region_state::RegionState;
 use super::volume_log::VolumeLog;
 use super::volume_pages::VolumePages;
-use crate::log::Record;
-use crate::tree::{Tree, Written};
+use crate::tree::Tree;
 
 /// The least log between two commits that are made because of it: a store with less data has this much of dead records.
 const COMMIT_LOG_BYTES_MIN: u64 = 8 << 20;
@@ -38,22 +34,11 @@ const FULL_SEGMENTS_MAX: usize = 4;
 /// Rounds of collection that a write without space is worth.
 const ROUNDS_MAX: usize = 8;
 
-/// Attempts at a write that finds no space, or no frames, while others take what is freed for it.
-const ATTEMPTS_MAX: usize = 64;
-
 /// No position of the log.
 const NEVER: u64 = u64::MAX;
 
 /// How long a writer waits before it looks again, in case nobody calls it.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// A write.
-struct Change<'a> {
-    region: &'a RegionState,
-    /// That of the tree.
-    key: &'a [u8],
-    value: Option<&'a [u8]>,
-}
 
 /// Everything of an open store.
 pub(super) struct Shared {
@@ -62,7 +47,7 @@ pub(super) struct Shared {
     pub pages: Arc<VolumePages>,
     pub tree: Tree<VolumeLog>,
     pub options: Options,
-    commits: Commits,
+    pub commits: Commits,
     flushes: GroupFlush,
     collector: Collector,
     /// Bytes of the log between two commits.
@@ -135,131 +120,15 @@ impl Shared {
         }
     }
 
-    fn is_short_of_frames(&self, error: &Error) -> bool {
+    pub(super) fn is_short_of_frames(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::OutOfSpace && self.tree.wants_freeze()
-    }
-
-    /// Gives a key of a region a value, or deletes it. Returns whether it had a value.
-    ///
-    /// # Errors
-    /// Those of [`put`](crate::Region::put).
-    pub(super) fn write(
-        &self,
-        region: &RegionState,
-        key: &[u8],
-        value: Option<&[u8]>,
-        durability: Durability,
-    ) -> Result<bool> {
-        with_tree_key(region.number, key, |key| {
-            self.write_change(&Change { region, key, value }, durability)
-        })
-    }
-
-    fn write_change(&self, change: &Change<'_>, durability: Durability) -> Result<bool> {
-        let mut appended = None;
-        let outcome = self.write_until_done(change, &mut appended);
-        if !matches!(outcome, Ok(Some(_))) {
-            self.leave_behind(appended)?;
-        }
-        let written = outcome?;
-        self.write_full_segments()?;
-        if durability == Durability::Sync {
-            // Of a deletion that found nothing, what it saw becomes durable.
-            let lsn = written.map_or_else(|| Lsn(self.log.tail().0 - 1), |written| written.lsn);
-            self.make_durable(lsn)?;
-        }
-        Ok(written.is_some_and(|written| written.existed))
-    }
-
-    fn write_until_done(
-        &self,
-        change: &Change<'_>,
-        appended: &mut Option<Lsn>,
-    ) -> Result<Option<Written>> {
-        let mut attempts = 0;
-        loop {
-            match self.write_once(change, appended) {
-                Ok(written) => return Ok(written),
-                Err(error) if attempts == ATTEMPTS_MAX => return Err(error),
-                Err(error) => self.make_up_for(error)?,
-            }
-            attempts += 1;
-        }
-    }
-
-    fn write_once(
-        &self,
-        change: &Change<'_>,
-        appended: &mut Option<Lsn>,
-    ) -> Result<Option<Written>> {
-        self.keep_pace()?;
-        let admit = || change.region.check();
-        match change.value {
-            None => self.tree.remove(change.key, appended, admit),
-            Some(_) => {
-                self.home.standby.allow_values()?;
-                self.pages.stock()?;
-                let record = Record {
-                    region: REGION,
-                    key: change.key,
-                    value: change.value,
-                };
-                self.tree.write(&record, appended, admit).map(Some)
-            }
-        }
-    }
-
-    /// Lends the value of a key of a region to `use_value`.
-    ///
-    /// # Errors
-    /// Those of [`get`](crate::Region::get).
-    #[inline]
-    pub(super) fn get_with<R>(
-        &self,
-        region: &RegionState,
-        key: &[u8],
-        use_value: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        region.check()?;
-        let get = |key: &[u8]| self.tree.get_with(key, use_value);
-        let found = with_tree_key(region.number, key, get)?;
-        if found.is_none() {
-            // A drop that has begun meanwhile deletes keys.
-            region.check()?;
-        }
-        Ok(found)
-    }
-
-    /// After a write that failed: Ok if it is worth another try.
-    ///
-    /// # Errors
-    /// The same error, if it is final; those of a commit.
-    fn make_up_for(&self, error: Error) -> Result<()> {
-        match error.kind() {
-            _ if self.is_short_of_frames(&error) => self.commit(),
-            ErrorKind::OutOfSpace if self.free_space()? => Ok(()),
-            _ => Err(error),
-        }
-    }
-
-    /// A write was refused, or a deletion found nothing at its last attempt. A record of it that was appended is in no tree, and a
-    /// replay must not find it: a commit leaves it behind. Without one the store is poisoned, so that nobody makes the record
-    /// durable.
-    ///
-    /// # Errors
-    /// Those of the commit.
-    fn leave_behind(&self, appended: Option<Lsn>) -> Result<()> {
-        match appended {
-            Some(lsn) if lsn >= self.commits.marker() => self.home.poison.note(self.commit()),
-            _ => Ok(()),
-        }
     }
 
     /// Waits until the record at `lsn` survives a crash.
     ///
     /// # Errors
     /// Those of the device: what is durable is unknown then.
-    fn make_durable(&self, lsn: Lsn) -> Result<()> {
+    pub(super) fn make_durable(&self, lsn: Lsn) -> Result<()> {
         match self.options.recovery {
             Recovery::ReplayLog => self.flushes.wait(&self.home, &self.log, lsn),
             Recovery::LastCommit => self.commit(),
@@ -276,7 +145,7 @@ impl Shared {
         self.make_durable(Lsn(self.log.tail().0 - 1))
     }
 
-    fn write_full_segments(&self) -> Result<()> {
+    pub(super) fn write_full_segments(&self) -> Result<()> {
         let full = self.log.full_count();
         if full == 0 {
             return Ok(());
@@ -306,7 +175,7 @@ impl Shared {
 
     /// Before a write: maintenance that is due, or a wait for it.
     #[inline]
-    fn keep_pace(&self) -> Result<()> {
+    pub(super) fn keep_pace(&self) -> Result<()> {
         self.home.poison.check()?;
         let is_behind = self.is_behind.load(Relaxed);
         if !self.is_commit_due() && !is_behind {
@@ -445,7 +314,7 @@ impl Shared {
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
-    fn free_space(&self) -> Result<bool> {
+    pub(super) fn free_space(&self) -> Result<bool> {
         // New data may get none of it still: the reserve comes first.
         let standby = &self.home.standby;
         let before = (self.commits.given_back(), standby.is_whole());
