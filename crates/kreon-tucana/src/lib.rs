@@ -22,11 +22,11 @@
 //! share, and an opening replays what is behind the last commit. Records that nothing points at any more are collected: the
 //! live bytes of every segment of the log are counted, and the live records of the poorest ones are copied.
 //!
-//! Not built: early publication of nodes that are
-//! not changed any more while frames are scarce; reads of the last commit only, as in the paper; keys of more than 1 KiB and
-//! records of more than 2 MiB. A writer looks for its key before it enters the gate while nodes or keys were not in memory not long ago; the
-//! first one that misses any, one that has to compare prefixes of other keys, and one whose frame holds a changed page still wait for
-//! the device inside, and a commit that begins meanwhile waits for it, and with it the other writers.
+//! Not built: early publication of nodes that are not changed any more while frames are scarce; reads of the last commit only, as
+//! in the paper; keys of more than 1 KiB and records of more than 2 MiB. While nodes or keys were not in memory not long ago, a
+//! writer looks for its key before it enters the gate. The first one that misses any, one that has to compare prefixes of other
+//! keys, and one whose frame holds a changed page still wait for the device inside. A commit that begins meanwhile waits for it,
+//! and with it the other writers.
 //! Nodes that are left of segments which hold few of them are not moved together: a small volume that was full of records of a few
 //! bytes, whose nodes take as much space as the log, may refuse new data although most of it was deleted.
 
