@@ -153,6 +153,9 @@ impl RecordLog for MemoryLog {
         }))
     }
 
+    /// All records are in memory.
+    fn fetch(&self, _: impl Iterator<Item = Location>) {}
+
     #[inline]
     fn lsn(&self, location: Location) -> Lsn {
         Lsn(location.offset.0 / UNIT_BYTES as u64)

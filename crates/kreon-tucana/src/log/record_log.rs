@@ -51,6 +51,9 @@ pub trait RecordLog: Send + Sync {
         use_record: impl FnOnce(Record<'_>) -> R,
     ) -> Option<R>;
 
+    /// Brings records into memory that are about to be read, all at once. What cannot be read is left to the read that needs it.
+    fn fetch(&self, locations: impl Iterator<Item = Location>);
+
     /// The LSN of the record at `location`, without a look at the record.
     fn lsn(&self, location: Location) -> Lsn;
 }

@@ -31,6 +31,7 @@ mod home;
 mod log_buffer;
 mod log_mark;
 mod log_opening;
+mod log_reads;
 mod log_record;
 #[cfg(all(test, shuttle))]
 mod models;

@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kreon_base::{Error, ErrorKind, Lsn, Result, SEGMENT_PAGES, SegmentId, planted};
-use kreon_format::{
-    Fragment, FragmentSeal, LOG_HEADER_BYTES, MOVED_SEQUENCE_MIN, OpenSegment, lsn_at,
-};
+use kreon_format::{LOG_HEADER_BYTES, MOVED_SEQUENCE_MIN, OpenSegment, lsn_at};
 use kreon_sync::{
     AtomicBool, AtomicU64, AtomicUsize, Mutex,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -28,8 +26,9 @@ use super::home::{Home, LOG_PRIORITY, out_of_space};
 use super::log_buffer::{LogBuffer, SEGMENT};
 use super::log_mark::LogMark;
 use super::log_opening::{open, open_first, open_moved};
-use super::log_record::{bytes_of, extent_of, missing, record_of};
-use super::segment_table::{SegmentTable, Site};
+use super::log_reads::LogReads;
+use super::log_record::bytes_of;
+use super::segment_table::SegmentTable;
 use crate::format::Location;
 use crate::log::{Placed, Record, RecordLog};
 
@@ -385,24 +384,7 @@ impl RecordLog for VolumeLog {
     }
 
     fn read<R>(&self, location: Location, use_record: impl FnOnce(Record<'_>) -> R) -> Result<R> {
-        let site = self.table.site(location.offset.segment());
-        match site.ok_or_else(|| missing(location))? {
-            Site::Memory(buffer) => {
-                let bytes = buffer.record(location.offset.within_segment());
-                let fragment = bytes.and_then(Fragment::decode_verified);
-                let record = fragment.and_then(record_of);
-                Ok(use_record(record.ok_or_else(|| missing(location))?))
-            }
-            Site::Device(sequence) => {
-                let (offset, extent) = (location.offset.0, extent_of(location));
-                let (mapping, seal) = (&self.home.mapping, self.seal(sequence));
-                mapping.with_bytes(offset, extent, LOG_PRIORITY, &mut Vec::new(), |bytes| {
-                    let fragment = Fragment::decode(bytes, &seal, location.offset)?;
-                    let record = record_of(fragment);
-                    Ok(use_record(record.ok_or_else(|| missing(location))?))
-                })?
-            }
-        }
+        self.reads().read(location, use_record)
     }
 
     fn read_resident<R>(
@@ -410,22 +392,11 @@ impl RecordLog for VolumeLog {
         location: Location,
         use_record: impl FnOnce(Record<'_>) -> R,
     ) -> Option<R> {
-        match self.table.site(location.offset.segment())? {
-            Site::Memory(buffer) => {
-                let bytes = buffer.record(location.offset.within_segment())?;
-                record_of(Fragment::decode_verified(bytes)?).map(use_record)
-            }
-            Site::Device(sequence) => {
-                let (offset, extent) = (location.offset.0, extent_of(location));
-                let (mapping, seal) = (&self.home.mapping, self.seal(sequence));
-                let scratch = &mut Vec::new();
-                let lent = |lent: kreon_mapping::LentRecord<'_>| {
-                    let fragment = Fragment::decode(lent.bytes(), &seal, location.offset).ok()?;
-                    record_of(fragment).map(use_record)
-                };
-                mapping.with_resident_record(offset, extent, LOG_PRIORITY, scratch, lent)?
-            }
-        }
+        self.reads().read_resident(location, use_record)
+    }
+
+    fn fetch(&self, locations: impl Iterator<Item = Location>) {
+        self.reads().fetch(locations);
     }
 
     /// A moved record is older than every record that is not in the tree yet.
@@ -440,8 +411,9 @@ impl RecordLog for VolumeLog {
 }
 
 impl VolumeLog {
-    fn seal(&self, sequence: u64) -> FragmentSeal {
-        let store = self.home.store;
-        FragmentSeal { store, sequence }
+    #[inline]
+    fn reads(&self) -> LogReads<'_> {
+        let (home, table) = (&self.home, &self.table);
+        LogReads { home, table }
     }
 }

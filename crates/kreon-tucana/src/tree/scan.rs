@@ -1,9 +1,11 @@
 //! Pairs in the order of their keys, or in the opposite order.
 //!
 //! A scan takes the places of the records of one leaf at a time, and reads these while nothing is latched. It shows the
-//! newest records of each leaf as they are when it comes there.
+//! newest records of each leaf as they are when it comes there. Records that are not in memory are read ahead: the more, the
+//! more of them it has met.
 
 use std::collections::VecDeque;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use super::generation::Generation;
 use super::node::Fences;
 use super::parts::Parts;
 use crate::format::{Leaf, Location};
-use crate::log::RecordLog;
+use crate::log::{Record, RecordLog};
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +73,14 @@ pub(crate) struct Cursor {
     records: VecDeque<Location>,
     /// Where they were taken from: while it is held, none of them is thrown away.
     held: Option<Arc<Generation>>,
+    /// Records to fetch at once, when the next one is not in memory.
+    ahead: usize,
 }
+
+/// Each time the next record is not in memory, a scan fetches this many times as many as before...
+const AHEAD_GROWTH: usize = 4;
+/// ... and this many at the most. The first one may be all that is wanted, and is fetched alone.
+const AHEAD_MAX: usize = 64;
 
 impl<'a, L: RecordLog> Scan<'a, L> {
     pub(crate) fn new(
@@ -115,6 +124,7 @@ impl Cursor {
             range,
             records: VecDeque::new(),
             held: None,
+            ahead: 1,
         }
     }
 
@@ -130,12 +140,7 @@ impl Cursor {
     ) -> Result<Option<T>> {
         loop {
             while let Some(location) = self.records.pop_front() {
-                let shown = parts.log.read(location, |record| match record.value {
-                    _ if self.is_before(record.key) => Shown::Before,
-                    _ if self.is_behind(record.key) => Shown::Behind,
-                    Some(value) => Shown::Pair(take(record.key, value)),
-                    None => Shown::Deletion,
-                })?;
+                let shown = self.show(parts, location, &take)?;
                 match shown {
                     Shown::Before => {}
                     Shown::Behind => {
@@ -159,6 +164,33 @@ impl Cursor {
             self.range = rest.clone();
             self.rest = self.take_leaf(parts, view, rest)?;
         }
+    }
+
+    /// Shows a record, and reads ahead if it is not in memory.
+    fn show<L: RecordLog, T>(
+        &mut self,
+        parts: &Parts<L>,
+        location: Location,
+        take: &impl Fn(&[u8], &[u8]) -> T,
+    ) -> Result<Shown<T>> {
+        let shown = |cursor: &Self, record: Record<'_>| match record.value {
+            _ if cursor.is_before(record.key) => Shown::Before,
+            _ if cursor.is_behind(record.key) => Shown::Behind,
+            Some(value) => Shown::Pair(take(record.key, value)),
+            None => Shown::Deletion,
+        };
+        let resident = parts
+            .log
+            .read_resident(location, |record| shown(self, record));
+        if let Some(shown) = resident {
+            return Ok(shown);
+        }
+        if self.ahead > 1 {
+            let next = self.records.iter().copied().take(self.ahead - 1);
+            parts.log.fetch(iter::once(location).chain(next));
+        }
+        self.ahead = (self.ahead * AHEAD_GROWTH).min(AHEAD_MAX);
+        parts.log.read(location, |record| shown(self, record))
     }
 
     /// Whether a key is one that the scan has passed.

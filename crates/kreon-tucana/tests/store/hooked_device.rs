@@ -1,4 +1,4 @@
-//! A device whose reads a test can stop, and whose flushes panic when it wants them to.
+//! A device whose reads a test can count and stop, and whose flushes panic when it wants them to.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -16,6 +16,8 @@ pub struct HookedDevice {
     stop: Mutex<Option<(Sender<u64>, Receiver<()>)>>,
     /// Where writes began.
     written: Mutex<BTreeSet<u64>>,
+    /// How many reads each call of `read` had, since they were taken.
+    batches: Mutex<Vec<usize>>,
     /// Flushes panic.
     pub panics: AtomicBool,
 }
@@ -35,6 +37,7 @@ impl HookedDevice {
             read_bytes,
             stop: Mutex::default(),
             written: Mutex::default(),
+            batches: Mutex::default(),
             panics: AtomicBool::new(false),
         };
         let stop = device.stop_next();
@@ -47,6 +50,11 @@ impl HookedDevice {
         let (go_on, may_go_on) = channel();
         *self.stop.lock().unwrap() = Some((told, may_go_on));
         Stop { read, go_on }
+    }
+
+    /// How many reads each call had since the last call of this.
+    pub fn take_batches(&self) -> Vec<usize> {
+        std::mem::take(&mut self.batches.lock().unwrap())
     }
 
     /// Whether a write began at `offset` since the last call for it.
@@ -81,6 +89,7 @@ impl Device for HookedDevice {
     }
 
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
+        self.batches.lock().unwrap().push(reads.len());
         self.inner.read(reads)?;
         let bytes = |read: &Read<'_>| read.buffers.iter().map(|buffer| buffer.len()).sum();
         if let Some(read) = reads.iter().find(|read| self.read_bytes == bytes(read)) {

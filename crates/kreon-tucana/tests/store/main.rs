@@ -11,6 +11,7 @@ mod hooked_device;
 mod one_region;
 mod opening;
 mod panics;
+mod read_ahead;
 mod region_drops;
 mod region_histories;
 mod regions;
