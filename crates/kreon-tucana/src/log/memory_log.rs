@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 
 use kreon_base::{Error, ErrorKind, LogOffset, Lsn, RegionId, Result, SEGMENT_BYTES};
+use kreon_mapping::Fetched;
 use kreon_sync::{AtomicU64, Ordering::Relaxed};
 
 use super::record_log::{Placed, Record, RecordLog};
@@ -154,7 +155,16 @@ impl RecordLog for MemoryLog {
     }
 
     /// All records are in memory.
-    fn fetch(&self, _: impl Iterator<Item = Location>) {}
+    fn fetch(&self, _: impl Iterator<Item = Location>, _: &mut Fetched) {}
+
+    fn read_fetched<R>(
+        &self,
+        _: Location,
+        _: &Fetched,
+        _: impl FnOnce(Record<'_>) -> R,
+    ) -> Option<R> {
+        None
+    }
 
     #[inline]
     fn lsn(&self, location: Location) -> Lsn {

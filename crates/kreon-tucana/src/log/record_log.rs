@@ -1,6 +1,7 @@
 //! What the tree needs of a log.
 
 use kreon_base::{Lsn, RegionId, Result};
+use kreon_mapping::Fetched;
 
 use crate::format::Location;
 
@@ -51,8 +52,17 @@ pub trait RecordLog: Send + Sync {
         use_record: impl FnOnce(Record<'_>) -> R,
     ) -> Option<R>;
 
-    /// Brings records into memory that are about to be read, all at once. What cannot be read is left to the read that needs it.
-    fn fetch(&self, locations: impl Iterator<Item = Location>);
+    /// Reads those of the records that are not in memory, all at once: they are in memory then, or in `into`, which loses what it
+    /// had. What cannot be read is left to the read that needs it.
+    fn fetch(&self, locations: impl Iterator<Item = Location>, into: &mut Fetched);
+
+    /// Lends a record that is in `fetched` to `use_record`; `None` if it is not, or damaged.
+    fn read_fetched<R>(
+        &self,
+        location: Location,
+        fetched: &Fetched,
+        use_record: impl FnOnce(Record<'_>) -> R,
+    ) -> Option<R>;
 
     /// The LSN of the record at `location`, without a look at the record.
     fn lsn(&self, location: Location) -> Lsn;

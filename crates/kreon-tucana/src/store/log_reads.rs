@@ -1,17 +1,14 @@
 //! Reads of records of the log: in memory while their segment is there, then through the mapping.
 
-use kreon_base::{PageNo, Result};
+use kreon_base::{Result, SEGMENT_BYTES};
 use kreon_format::{Fragment, FragmentSeal};
-use kreon_mapping::{LentRecord, PageRequest};
+use kreon_mapping::{Fetched, FinalBytes, LentRecord};
 
 use super::home::{Home, LOG_PRIORITY};
 use super::log_record::{extent_of, missing, record_of};
 use super::segment_table::{SegmentTable, Site};
 use crate::format::Location;
 use crate::log::Record;
-
-/// Longer records are not fetched: the mapping reads them past its frames.
-const FETCHED_BYTES_MAX: usize = 64 << 10;
 
 /// What they need of a log.
 pub(super) struct LogReads<'a> {
@@ -73,28 +70,40 @@ impl LogReads<'_> {
         }
     }
 
-    /// Brings records into memory, all reads in flight at once. What cannot be read is left to the read that needs it.
-    pub(super) fn fetch(&self, locations: impl Iterator<Item = Location>) {
-        let is_on_device = |location: &Location| {
+    /// Makes records available that are about to be read, all reads in flight at once: those that are in no frame come into
+    /// frames while these are plenty, else into `into`. What cannot be read is left to the read that needs it.
+    pub(super) fn fetch(&self, locations: impl Iterator<Item = Location>, into: &mut Fetched) {
+        let on_device = |location: Location| {
             let site = self.table.site(location.offset.segment());
-            matches!(site, Some(Site::Device(_))) && extent_of(*location) <= FETCHED_BYTES_MAX
-        };
-        let pages = locations.filter(is_on_device).flat_map(|location| {
-            let last = location.offset.0 + extent_of(location).max(1) as u64 - 1;
-            let (first, last) = (location.offset.0, last);
-            (PageNo::containing(first).0..=PageNo::containing(last).0).map(PageNo)
-        });
-        let requests: Vec<_> = pages
-            .map(|page| PageRequest {
-                page,
-                priority: LOG_PRIORITY,
-                // Each record has a checksum of its own.
-                check: &|_| Ok(()),
+            let is_on_device = matches!(site, Some(Site::Device(_)));
+            // It was written as a whole, or never will be.
+            let segment_end = location.offset.0.next_multiple_of(SEGMENT_BYTES);
+            is_on_device.then(|| FinalBytes {
+                offset_bytes: location.offset.0,
+                len_bytes: extent_of(location),
+                final_end_bytes: segment_end,
             })
-            .collect();
-        if let Err(error) = self.home.mapping.prefetch(&requests) {
+        };
+        let records = locations.filter_map(on_device);
+        let mapping = &self.home.mapping;
+        if let Err(error) = mapping.fetch(records, LOG_PRIORITY, into) {
             tracing::debug!(%error, "records were not fetched");
         }
+    }
+
+    /// Lends a record that was fetched to `use_record`; `None` if it was not, or is damaged.
+    pub(super) fn read_fetched<R>(
+        &self,
+        location: Location,
+        fetched: &Fetched,
+        use_record: impl FnOnce(Record<'_>) -> R,
+    ) -> Option<R> {
+        let Site::Device(sequence) = self.table.site(location.offset.segment())? else {
+            return None;
+        };
+        let bytes = fetched.get(location.offset.0, extent_of(location))?;
+        let fragment = Fragment::decode(bytes, &self.seal(sequence), location.offset).ok()?;
+        record_of(fragment).map(use_record)
     }
 
     fn seal(&self, sequence: u64) -> FragmentSeal {

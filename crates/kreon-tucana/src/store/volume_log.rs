@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use kreon_base::{Error, ErrorKind, Lsn, Result, SEGMENT_PAGES, SegmentId, planted};
 use kreon_format::{LOG_HEADER_BYTES, MOVED_SEQUENCE_MIN, OpenSegment, lsn_at};
+use kreon_mapping::Fetched;
 use kreon_sync::{
     AtomicBool, AtomicU64, AtomicUsize, Mutex,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -395,8 +396,17 @@ impl RecordLog for VolumeLog {
         self.reads().read_resident(location, use_record)
     }
 
-    fn fetch(&self, locations: impl Iterator<Item = Location>) {
-        self.reads().fetch(locations);
+    fn fetch(&self, locations: impl Iterator<Item = Location>, into: &mut Fetched) {
+        self.reads().fetch(locations, into);
+    }
+
+    fn read_fetched<R>(
+        &self,
+        location: Location,
+        fetched: &Fetched,
+        use_record: impl FnOnce(Record<'_>) -> R,
+    ) -> Option<R> {
+        self.reads().read_fetched(location, fetched, use_record)
     }
 
     /// A moved record is older than every record that is not in the tree yet.

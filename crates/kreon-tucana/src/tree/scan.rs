@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kreon_base::{Error, Result};
+use kreon_mapping::Fetched;
 
 use super::find::{Side, Target, at_leaf};
 use super::generation::Generation;
@@ -75,12 +76,17 @@ pub(crate) struct Cursor {
     held: Option<Arc<Generation>>,
     /// Records to fetch at once, when the next one is not in memory.
     ahead: usize,
+    /// Those that were fetched, of this leaf.
+    fetched: Fetched,
 }
 
 /// Each time the next record is not in memory, a scan fetches this many times as many as before...
 const AHEAD_GROWTH: usize = 4;
 /// ... and this many at the most. The first one may be all that is wanted, and is fetched alone.
 const AHEAD_MAX: usize = 64;
+
+/// Most memory of what is fetched, in bytes.
+const FETCHED_BYTES_MAX: usize = 256 << 10;
 
 impl<'a, L: RecordLog> Scan<'a, L> {
     pub(crate) fn new(
@@ -118,6 +124,8 @@ impl Cursor {
     /// Before the first pair of a range.
     pub(crate) fn new(range: ScanRange, direction: Direction) -> Self {
         let is_empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
+        let mut fetched = Fetched::default();
+        fetched.set_room(FETCHED_BYTES_MAX);
         Self {
             direction,
             rest: (!is_empty).then(|| range.clone()),
@@ -125,6 +133,7 @@ impl Cursor {
             records: VecDeque::new(),
             held: None,
             ahead: 1,
+            fetched,
         }
     }
 
@@ -140,7 +149,7 @@ impl Cursor {
     ) -> Result<Option<T>> {
         loop {
             while let Some(location) = self.records.pop_front() {
-                let shown = self.show(parts, location, &take)?;
+                let shown = self.show(&*parts.log, location, &take)?;
                 match shown {
                     Shown::Before => {}
                     Shown::Behind => {
@@ -158,6 +167,7 @@ impl Cursor {
                 }
             }
             self.held = None;
+            self.fetched.clear();
             let Some(rest) = self.rest.take() else {
                 return Ok(None);
             };
@@ -169,28 +179,42 @@ impl Cursor {
     /// Shows a record, and reads ahead if it is not in memory.
     fn show<L: RecordLog, T>(
         &mut self,
-        parts: &Parts<L>,
+        log: &L,
         location: Location,
         take: &impl Fn(&[u8], &[u8]) -> T,
     ) -> Result<Shown<T>> {
-        let shown = |cursor: &Self, record: Record<'_>| match record.value {
-            _ if cursor.is_before(record.key) => Shown::Before,
-            _ if cursor.is_behind(record.key) => Shown::Behind,
-            Some(value) => Shown::Pair(take(record.key, value)),
-            None => Shown::Deletion,
-        };
-        let resident = parts
-            .log
-            .read_resident(location, |record| shown(self, record));
-        if let Some(shown) = resident {
+        if let Some(shown) = self.show_at_hand(log, location, take) {
             return Ok(shown);
         }
         if self.ahead > 1 {
             let next = self.records.iter().copied().take(self.ahead - 1);
-            parts.log.fetch(iter::once(location).chain(next));
+            log.fetch(iter::once(location).chain(next), &mut self.fetched);
         }
         self.ahead = (self.ahead * AHEAD_GROWTH).min(AHEAD_MAX);
-        parts.log.read(location, |record| shown(self, record))
+        match self.show_at_hand(log, location, take) {
+            Some(shown) => Ok(shown),
+            None => log.read(location, |record| self.shown(record, take)),
+        }
+    }
+
+    fn show_at_hand<L: RecordLog, T>(
+        &self,
+        log: &L,
+        location: Location,
+        take: &impl Fn(&[u8], &[u8]) -> T,
+    ) -> Option<Shown<T>> {
+        let shown = |record: Record<'_>| self.shown(record, take);
+        log.read_resident(location, shown)
+            .or_else(|| log.read_fetched(location, &self.fetched, shown))
+    }
+
+    fn shown<T>(&self, record: Record<'_>, take: &impl Fn(&[u8], &[u8]) -> T) -> Shown<T> {
+        match record.value {
+            _ if self.is_before(record.key) => Shown::Before,
+            _ if self.is_behind(record.key) => Shown::Behind,
+            Some(value) => Shown::Pair(take(record.key, value)),
+            None => Shown::Deletion,
+        }
     }
 
     /// Whether a key is one that the scan has passed.
