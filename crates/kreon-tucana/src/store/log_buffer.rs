@@ -6,13 +6,14 @@
 use kreon_base::{
     Error, Incarnation, LogId, LogOffset, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_BYTES, SegmentId,
 };
-use kreon_device::{AppendBuffer, Backing, Device, Reservation, Reserve};
+use kreon_device::{AppendBuffer, Backing, Device, Reservation, Reserve, Write};
 use kreon_format::{
     FRAGMENT_HEADER_BYTES, FragmentHeader, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader,
     RecordKind, StoreId, encode_pad, fragment_bytes, incarnation_mark, lsn_at,
 };
 use kreon_sync::{Mutex, yield_now};
 
+use super::zeroes::{Prepared, zeroes};
 use crate::format::Location;
 use crate::log::{Placed, Record};
 
@@ -36,19 +37,26 @@ pub(super) struct LogBuffer {
     seal: FragmentSeal,
     mark: u16,
     buffer: AppendBuffer,
-    /// Bytes that are on the device.
-    written: Mutex<u32>,
+    on_device: Mutex<OnDevice>,
+}
+
+/// What the device has of a segment.
+struct OnDevice {
+    /// Bytes of the log.
+    written: u32,
+    prepared: Prepared,
 }
 
 impl LogBuffer {
-    /// A segment with its header, which tells that everything before `durable` is durable.
+    /// A segment with its header, which tells that everything before `durable` is durable; whether all of its blocks were written
+    /// before.
     ///
     /// # Errors
     /// None that a new buffer can have.
     pub(super) fn new(
         (store, incarnation): (StoreId, Incarnation),
         place: SegmentPlace,
-        durable: Lsn,
+        (durable, was_written): (Lsn, bool),
     ) -> Result<Self> {
         let buffer = AppendBuffer::new(SEGMENT, Backing::Sparse);
         let header = LogSegmentHeader {
@@ -78,7 +86,10 @@ impl LogBuffer {
             seal: FragmentSeal { store, sequence },
             mark: incarnation_mark(incarnation),
             buffer,
-            written: Mutex::new(0),
+            on_device: Mutex::new(OnDevice {
+                written: 0,
+                prepared: Prepared::new(was_written),
+            }),
         })
     }
 
@@ -175,11 +186,12 @@ impl LogBuffer {
         end: u32,
         keep: impl FnOnce(PageNo, &[u8]),
     ) -> Result<()> {
-        let mut written = self.written.lock();
-        if end <= *written {
+        let mut on_device = self.on_device.lock();
+        let start = on_device.written;
+        if end <= start {
             return Ok(());
         }
-        while self.buffer.committed_prefix(*written) < end {
+        while self.buffer.committed_prefix(start) < end {
             if self.buffer.is_abandoned() {
                 return Err(Error::corruption(format!(
                     "{} of the log has a hole: a thread ended while it appended",
@@ -192,15 +204,18 @@ impl LogBuffer {
             let bytes = self.buffer.committed_range(from..to);
             bytes.ok_or_else(|| Error::invalid("bytes of the log are not there"))
         };
-        device.write_at(self.offset(*written).0, there(*written, end)?)?;
+        let mut write = Write::new(self.offset(start).0, there(start, end)?);
+        let ahead = on_device.prepared.extend(start, end);
+        write.buffers.extend(zeroes(ahead));
+        device.write(&[write])?;
         // A page is kept when all of it is there: what is in a frame never changes.
         let whole = |at: u32| at - at % PAGE_BYTES as u32;
-        let (first, behind) = (whole(*written), whole(end));
+        let (first, behind) = (whole(start), whole(end));
         if first < behind {
             let page = PageNo::containing(self.offset(first).0);
             keep(page, there(first, behind)?);
         }
-        *written = end;
+        on_device.written = end;
         Ok(())
     }
 

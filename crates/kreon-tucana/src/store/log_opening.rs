@@ -128,7 +128,7 @@ fn back(
     durable: Lsn,
     purpose: Purpose,
 ) -> Result<Arc<LogBuffer>> {
-    {
+    let was_written = {
         let mut allocator = home.allocator.lock();
         let backed = allocator.back_log(place.segment, (0, SEGMENT), purpose);
         // What is in the log is in the tree: nothing of it has to be spilled.
@@ -139,10 +139,15 @@ fn back(
             }
             return Err(error);
         }
-    }
+        allocator.was_written(place.segment)
+    };
     // What stood there before must not be found in frames.
     let first = place.segment.first_page();
     home.mapping.discard(first, SEGMENT_PAGES);
     let identity = (home.store, home.incarnation);
-    Ok(Arc::new(LogBuffer::new(identity, place, durable)?))
+    Ok(Arc::new(LogBuffer::new(
+        identity,
+        place,
+        (durable, was_written),
+    )?))
 }

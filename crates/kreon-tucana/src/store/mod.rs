@@ -59,6 +59,7 @@ mod verify;
 mod volume_log;
 mod volume_pages;
 mod writes;
+mod zeroes;
 
 pub use file::Creation;
 pub use options::{Durability, Maintenance, Options, Recovery};
