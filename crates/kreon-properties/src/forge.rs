@@ -48,6 +48,31 @@ pub fn forge(u: &mut Unstructured<'_>, kind: &Kind, bytes: &mut PageBytes) -> Re
     Ok(origin)
 }
 
+/// Makes something of a valid structure, whose first `whole_bytes` mean something. What it reads of `u` decides; returns
+/// how.
+pub fn forge_structure(
+    u: &mut Unstructured<'_>,
+    bytes: &mut [u8],
+    whole_bytes: usize,
+    seal: impl Fn(&mut [u8]),
+) -> Result<Origin> {
+    let origin = Origin::arbitrary(u)?;
+    match origin {
+        Origin::Whole => {}
+        Origin::Flipped => flip(u, &mut bytes[..whole_bytes])?,
+        Origin::Resealed => damage(u, bytes)?,
+        Origin::Sealed | Origin::Raw => {
+            bytes.fill(0);
+            let front = u.len().min(bytes.len());
+            u.fill_buffer(&mut bytes[..front])?;
+        }
+    }
+    if matches!(origin, Origin::Resealed | Origin::Sealed) {
+        seal(bytes);
+    }
+    Ok(origin)
+}
+
 /// Flips one to three different bits.
 pub fn flip(u: &mut Unstructured<'_>, bytes: &mut [u8]) -> Result<()> {
     let bits = bytes.len() * 8;

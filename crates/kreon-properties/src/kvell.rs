@@ -1,12 +1,12 @@
 //! What the engine KVell reads from a volume: superblocks, headers of extents, items, places of large values.
 
-use arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::{Result, Unstructured};
 use kreon_base::{Checksum, PAGE_BYTES};
 use kreon_format::StoreId;
 use kvell::format::*;
 
 use crate::case::with;
-use crate::forge::{Origin, damage, flip};
+use crate::forge::{Origin, forge_structure};
 
 /// Longest value of an item here in bytes.
 const VALUE_BYTES_MAX: usize = 3000;
@@ -18,7 +18,7 @@ pub fn superblock(bytes: &[u8]) {
         let slot = given.slot();
         let mut page = *given.encode();
         let whole = PAGE_BYTES;
-        let origin = forge(u, &mut page, whole, |page| seal_superblock(page, slot))?;
+        let origin = forge_structure(u, &mut page, whole, |page| seal_superblock(page, slot))?;
         for place in 0..SUPERBLOCK_SLOTS {
             let found = Superblock::decode(&page, place);
             match origin {
@@ -55,7 +55,7 @@ pub fn extent_header(bytes: &[u8]) {
         let (store, extent) = (given.store, given.extent);
         let mut sector = given.encode();
         let whole = sector.len();
-        let origin = forge(u, &mut sector, whole, |sector| {
+        let origin = forge_structure(u, &mut sector, whole, |sector| {
             seal_header(sector, store, extent);
         })?;
         let found = match ExtentHeader::decode(&sector, store, extent) {
@@ -92,7 +92,7 @@ pub fn item(bytes: &[u8]) {
         let slot = given.slot(u)?;
         let mut content = vec![0; slot.bytes as usize];
         let end = given.write(&mut content, seal, slot);
-        let origin = forge(u, &mut content, end, |content| {
+        let origin = forge_structure(u, &mut content, end, |content| {
             seal_item(content, seal, slot)
         })?;
         let found = decode(&content, seal, slot);
@@ -263,31 +263,6 @@ fn any_superblock(u: &mut Unstructured<'_>) -> Result<Superblock> {
         image,
         durable: vec![Timestamp(mark); partitions],
     })
-}
-
-/// Makes something of a valid structure, whose first `whole_bytes` mean something. What it reads of `u` decides; returns
-/// how.
-fn forge(
-    u: &mut Unstructured<'_>,
-    bytes: &mut [u8],
-    whole_bytes: usize,
-    seal: impl Fn(&mut [u8]),
-) -> Result<Origin> {
-    let origin = Origin::arbitrary(u)?;
-    match origin {
-        Origin::Whole => {}
-        Origin::Flipped => flip(u, &mut bytes[..whole_bytes])?,
-        Origin::Resealed => damage(u, bytes)?,
-        Origin::Sealed | Origin::Raw => {
-            bytes.fill(0);
-            let front = u.len().min(bytes.len());
-            u.fill_buffer(&mut bytes[..front])?;
-        }
-    }
-    if matches!(origin, Origin::Resealed | Origin::Sealed) {
-        seal(bytes);
-    }
-    Ok(origin)
 }
 
 /// CRC-32C of words and bytes, as the document of the format says.

@@ -22,6 +22,7 @@
 //! - `requests`: what clients of Redis send
 //! - `commands`: commands of Redis, one by one and in transactions
 //! - `kvell`: all that the engine KVell reads from its volume
+//! - `tucana`: superblocks and nodes of the engine Tucana
 //! - [`canary()`]: a property that does not hold
 #![forbid(unsafe_code)]
 
@@ -47,6 +48,7 @@ mod requests;
 mod seal;
 mod store_file;
 mod targets;
+mod tucana;
 mod volume;
 
 pub use canary::canary;

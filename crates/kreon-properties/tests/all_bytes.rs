@@ -80,6 +80,9 @@ tests!(
     kvell_extent,
     kvell_item,
     kvell_large,
+    tucana_superblock,
+    tucana_leaf,
+    tucana_index,
     commands,
     requests
 );
