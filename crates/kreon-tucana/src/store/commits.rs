@@ -237,7 +237,10 @@ fn publish_and_commit(
     };
     planted!(PageFreedBeforeCommit => {
         parts.tree.set_committed(&publication);
-        parts.tree.release_passed()
+        parts.tree.release_passed();
+        // The catalogue takes what is free now, not what was set aside for it.
+        let spare = std::mem::take(&mut durable.spare_pages);
+        home.allocator.lock().release_pages(&spare)?
     });
     let catalogue_pages = commit(home, durable, &publication, (mark, log_end))?;
     parts.log.set_durable(log_end);
