@@ -62,7 +62,7 @@ mod tests {
         // One without replay, one with it.
         for seed in [1, 2] {
             let extent = Extent {
-                stride: 97,
+                stride: 61,
                 ..Extent::default()
             };
             let counts = faults::faults::<Tucana>(seed, extent);
