@@ -26,7 +26,7 @@ pub(super) struct Core {
 /// A store, which is closed at the latest when nobody holds this.
 pub(super) struct Handle {
     core: ArcSwapOption<Core>,
-    /// What came of the close. Held by the one that closes.
+    /// Outcome of the close. Locked while the store is being closed.
     closed: Mutex<Option<Result<()>>>,
 }
 

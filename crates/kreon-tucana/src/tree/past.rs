@@ -48,7 +48,7 @@ impl Past {
         !state.frozen.is_empty() || is_changed()
     }
 
-    /// The nodes of the oldest of those to publish are pages now.
+    /// The oldest frozen generation is published.
     pub(super) fn oldest_is_published(&self) {
         let mut state = self.0.lock();
         let published = state.frozen.pop_front();

@@ -85,7 +85,7 @@ const AHEAD_GROWTH: usize = 4;
 /// ... and this many at the most. The first one may be all that is wanted, and is fetched alone.
 const AHEAD_MAX: usize = 64;
 
-/// Most memory of what is fetched, in bytes.
+/// Most memory of fetched records, in bytes: a scan has it beside the memory of the store.
 const FETCHED_BYTES_MAX: usize = 256 << 10;
 
 impl<'a, L: RecordLog> Scan<'a, L> {
