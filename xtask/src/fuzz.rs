@@ -43,7 +43,7 @@ pub struct Arguments {
 /// Targets that open whole stores, over and over: AddressSanitizer and traced comparisons take four fifths of their time
 /// and libFuzzer's weights of rare features a quarter of the rest. So they search without, and then run under
 /// AddressSanitizer what they found.
-const WHOLE_STORES: [&str; 2] = ["operations", "store_file"];
+const WHOLE_STORES: [&str; 3] = ["commands", "operations", "store_file"];
 
 /// How a target is built.
 #[derive(Clone, Copy, PartialEq, Eq)]

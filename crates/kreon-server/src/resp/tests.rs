@@ -59,6 +59,15 @@ fn requests_are_the_same_however_they_are_cut() {
 }
 
 #[test]
+fn zeroes_in_front_of_a_length_are_refused_however_they_are_cut() {
+    let text = format!("*1\r\n${}1\r\nk\r\n", "0".repeat(40));
+    for bytes in 1..=text.len() {
+        let error = parse_pieces(text.as_bytes().chunks(bytes), LIMITS).unwrap_err();
+        assert_eq!(error, Violation::BulkLength, "pieces of {bytes}");
+    }
+}
+
+#[test]
 fn an_argument_holds_any_bytes() {
     let arg: Vec<u8> = (0..=255).collect();
     let mut text = b"*1\r\n$256\r\n".to_vec();
@@ -77,6 +86,9 @@ fn what_is_no_request_is_told_as_redis_tells_it() {
         ("*1\r\n$-1\r\n", "invalid bulk length"),
         ("*1\r\n$536870913\r\n", "invalid bulk length"),
         ("*1\r\n$1x\r\n", "invalid bulk length"),
+        ("*01\r\n$1\r\nk\r\n", "invalid multibulk length"),
+        ("*-0\r\n", "invalid multibulk length"),
+        ("*1\r\n$01\r\nk\r\n", "invalid bulk length"),
         ("*1\r\n+1\r\n", "expected '$', got '+'"),
         ("*1\r\n$1\r\nabc", "expected a line end behind an argument"),
         ("SET \"a\r\n", "unbalanced quotes in request"),
