@@ -43,8 +43,8 @@ pub struct Settings {
         default_value = "uniform,zipfian"
     )]
     distributions: Vec<Distribution>,
-    /// Requests, and bare transfers, in flight.
-    #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    /// Requests, and bare transfers, in flight. Two workers of the store have up to 128 transfers in flight of their own accord.
+    #[arg(long, value_delimiter = ',', default_value = "64,128", value_parser = clap::value_parser!(u64).range(1..=1024))]
     depths: Vec<u64>,
     /// MiB of keys and values. Memory is a third of that.
     #[arg(long, default_value_t = 192, value_parser = clap::value_parser!(u64).range(12..))]
