@@ -1,7 +1,8 @@
 //! Keys that a change needs and that are not in memory: read before the latches are taken again.
 //!
 //! They are kept for the change, not looked for in memory again: frames may be taken for something else at any moment, and
-//! long records are not kept in frames as a whole.
+//! long records are not kept in frames as a whole. A place tells which record is meant only as long as the generation is held in
+//! which a leaf points there: later the log may use the place again.
 
 use kreon_base::Result;
 

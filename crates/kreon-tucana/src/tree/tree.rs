@@ -172,9 +172,12 @@ impl<L: RecordLog> Tree<L> {
             self.check()?;
             // Outside of the gate: a freeze does not wait for these.
             self.parts.log.make_room(record)?;
-            let mut known = match self.parts.misses.are_likely() {
-                true => writing::look_ahead(&self.parts, &self.current.load(), record.key)?,
-                false => KnownKeys::default(),
+            // Held until the record is applied: so long no other record comes to the place of one whose key is known.
+            let likely = self.parts.misses.are_likely();
+            let ahead = likely.then(|| self.current.load());
+            let mut known = match &ahead {
+                Some(generation) => writing::look_ahead(&self.parts, generation, record.key)?,
+                None => KnownKeys::default(),
             };
             let _inside = self.gate.enter();
             admit()?;

@@ -1,5 +1,6 @@
 //! The tree over a device in memory, against a model of what it holds.
 
+mod ahead;
 mod check;
 mod epochs;
 mod keys;
