@@ -334,6 +334,20 @@ fn waiting_command_is_answered_by_another_connection_and_ended_by_a_kill() {
 }
 
 #[test]
+fn element_that_a_waiting_command_finds_is_sent_to_a_client_that_sends_no_more() {
+    let running = Running::new();
+    let mut other = running.connect();
+    assert_eq!(other.ask("RPUSH last x"), ":1");
+    // So many that another thread looks at them.
+    let keys: Vec<_> = (0..5000).map(|number| format!("k{number}")).collect();
+    let mut half = running.connect();
+    half.request(&format!("BLPOP {} last 0", keys.join(" ")));
+    half.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(half.reply(), "*2|$4|last|$1|x");
+    assert_eq!(other.ask("LLEN last"), ":0");
+}
+
+#[test]
 fn commands_on_the_server_tell_of_it() {
     let running = Running::with(|settings| settings.has_debug = true);
     let mut wire = running.connect();
@@ -417,4 +431,15 @@ fn idle_connections_are_closed_but_not_subscribers() {
     assert_eq!(subscriber.ask("SUBSCRIBE c"), "*3|$9|subscribe|$1|c|:1");
     assert!(one.is_closed());
     assert_eq!(subscriber.ask("PING"), "*2|$4|pong|$0");
+}
+
+#[test]
+fn connection_whose_command_takes_long_is_not_idle() {
+    let running = Running::with(|settings| {
+        settings.has_debug = true;
+        settings.limits.idle_max = Some(Duration::from_secs(1));
+    });
+    let mut wire = running.connect();
+    assert_eq!(wire.ask("DEBUG SLEEP 2.5"), "+OK");
+    assert!(wire.is_closed());
 }

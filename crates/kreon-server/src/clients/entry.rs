@@ -1,7 +1,8 @@
 //! One connection as others see it.
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -27,7 +28,7 @@ pub(crate) struct ClientEntry {
     pub name: Mutex<String>,
     /// Name and version of the client's library.
     pub library: Mutex<(String, String)>,
-    /// Milliseconds after `since` of the last request.
+    /// Milliseconds after `since` of the last request, or of the last piece of a reply that it took.
     pub active_ms: AtomicU64,
     pub db: AtomicUsize,
     /// Version of the protocol.
@@ -39,8 +40,11 @@ pub(crate) struct ClientEntry {
     pub watched: AtomicUsize,
     pub input_bytes: AtomicUsize,
     pub output_bytes: AtomicUsize,
-    pub is_waiting: std::sync::atomic::AtomicBool,
-    pub is_evictable: std::sync::atomic::AtomicBool,
+    /// Its command waits for other clients.
+    pub is_waiting: Arc<AtomicBool>,
+    /// Requests of it are being served, and it is not its turn to read.
+    pub is_served: AtomicBool,
+    pub is_evictable: AtomicBool,
     /// Name of the last command.
     pub command: Mutex<&'static str>,
     pub mailbox: Mailbox,
@@ -50,7 +54,7 @@ impl ClientEntry {
     pub(crate) fn new(
         id: u64,
         (address, local_address): (String, String),
-        output_bytes_max: usize,
+        mailbox: Mailbox,
     ) -> Self {
         Self {
             id,
@@ -68,10 +72,11 @@ impl ClientEntry {
             watched: AtomicUsize::new(0),
             input_bytes: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
-            is_waiting: false.into(),
+            is_waiting: Arc::default(),
+            is_served: false.into(),
             is_evictable: true.into(),
             command: Mutex::new("NULL"),
-            mailbox: Mailbox::new(output_bytes_max),
+            mailbox,
         }
     }
 

@@ -1,12 +1,15 @@
 //! What other threads have for a connection: messages of its subscriptions, and orders to end.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::task::Waker;
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
+
+use crate::budget::{Budget, Share};
 
 /// A message of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,32 +51,56 @@ pub(crate) struct Mailbox {
     calls: AtomicU8,
     waiting_bytes: AtomicUsize,
     bytes_max: usize,
-    messages: Mutex<VecDeque<Message>>,
+    waiting: Mutex<Waiting>,
     waker: AtomicWaker,
 }
 
+/// Messages that wait, and what they hold of the budget of all connections.
+#[derive(Debug)]
+struct Waiting {
+    messages: VecDeque<Message>,
+    bytes: usize,
+    share: Share,
+}
+
 impl Mailbox {
-    /// One for messages of `bytes_max` together.
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    /// One for messages of `bytes_max` together, as far as `budget` has room for them.
+    pub(crate) fn new(bytes_max: usize, budget: &Arc<Budget>) -> Self {
         Self {
             calls: AtomicU8::new(0),
             waiting_bytes: AtomicUsize::new(0),
             bytes_max,
-            messages: Mutex::default(),
+            waiting: Mutex::new(Waiting {
+                messages: VecDeque::new(),
+                bytes: 0,
+                share: Share::of(budget),
+            }),
             waker: AtomicWaker::new(),
         }
     }
 
     /// Leaves a message. One too many ends the connection, and what waited is given up.
     pub(crate) fn post(&self, message: Message) {
-        let bytes = message.bytes();
-        let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if waiting + bytes > self.bytes_max {
-            self.messages.lock().clear();
+        let mut waiting = self.waiting.lock();
+        if self.calls.load(Ordering::Acquire) & OVERFLOW != 0 {
+            return;
+        }
+        let bytes = waiting.bytes + message.bytes();
+        if bytes > self.bytes_max || !waiting.share.hold(bytes) {
+            waiting.messages.clear();
+            self.note(&mut waiting, 0);
             return self.call(OVERFLOW);
         }
-        self.messages.lock().push_back(message);
+        waiting.messages.push_back(message);
+        self.note(&mut waiting, bytes);
+        drop(waiting);
         self.call(MESSAGES);
+    }
+
+    /// So many bytes wait now.
+    fn note(&self, waiting: &mut Waiting, bytes: usize) {
+        waiting.bytes = bytes;
+        self.waiting_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Has the connection look around.
@@ -106,18 +133,19 @@ impl Mailbox {
     pub(crate) fn take(&self, bytes: usize) -> Vec<Message> {
         self.calls.fetch_and(!MESSAGES, Ordering::AcqRel);
         let (mut taken, mut taken_bytes) = (Vec::new(), 0);
-        let mut messages = self.messages.lock();
+        let mut waiting = self.waiting.lock();
         while taken_bytes < bytes
-            && let Some(message) = messages.pop_front()
+            && let Some(message) = waiting.messages.pop_front()
         {
             taken_bytes += message.bytes();
             taken.push(message);
         }
-        if !messages.is_empty() {
+        if !waiting.messages.is_empty() {
             self.calls.fetch_or(MESSAGES, Ordering::AcqRel);
         }
-        drop(messages);
-        self.waiting_bytes.fetch_sub(taken_bytes, Ordering::Relaxed);
+        let left = waiting.bytes.saturating_sub(taken_bytes);
+        self.note(&mut waiting, left);
+        waiting.share.hold(left);
         taken
     }
 
@@ -131,6 +159,11 @@ impl Mailbox {
 mod tests {
     use super::*;
 
+    /// One alone in its budget.
+    fn mailbox(bytes_max: usize) -> Mailbox {
+        Mailbox::new(bytes_max, &Budget::new(usize::MAX))
+    }
+
     fn message(bytes: usize) -> Message {
         Message {
             pattern: None,
@@ -141,7 +174,7 @@ mod tests {
 
     #[test]
     fn messages_are_taken_in_order_and_a_kill_comes_first() {
-        let mailbox = Mailbox::new(1 << 20);
+        let mailbox = mailbox(1 << 20);
         assert_eq!(mailbox.poll(Waker::noop()), Call::None);
         mailbox.post(message(1));
         mailbox.post(message(2));
@@ -156,7 +189,7 @@ mod tests {
 
     #[test]
     fn messages_that_were_not_taken_still_count() {
-        let mailbox = Mailbox::new(2000);
+        let mailbox = mailbox(2000);
         for bytes in [500, 400, 300] {
             mailbox.post(message(bytes));
         }
@@ -170,10 +203,24 @@ mod tests {
 
     #[test]
     fn one_who_takes_nothing_is_ended_and_holds_no_memory() {
-        let mailbox = Mailbox::new(1000);
+        let mailbox = mailbox(1000);
         mailbox.post(message(800));
         mailbox.post(message(800));
         assert_eq!(mailbox.poll(Waker::noop()), Call::Overflow);
-        assert!(mailbox.messages.lock().is_empty());
+        assert!(mailbox.waiting.lock().messages.is_empty());
+        mailbox.post(message(1));
+        assert_eq!(mailbox.waiting_bytes(), 0);
+    }
+
+    #[test]
+    fn those_who_take_nothing_share_one_budget() {
+        let budget = Budget::new(1 << 20);
+        let [one, other] = [(), ()].map(|()| Mailbox::new(1 << 20, &budget));
+        one.post(message(600 << 10));
+        other.post(message(600 << 10));
+        assert_eq!(one.poll(Waker::noop()), Call::Messages);
+        assert_eq!(other.poll(Waker::noop()), Call::Overflow);
+        assert_eq!(one.take(1 << 20).len(), 1);
+        assert_eq!(budget.taken_bytes(), 0);
     }
 }

@@ -5,5 +5,5 @@ mod mailbox;
 mod registry;
 
 pub(crate) use entry::{ClientEntry, ClientKind};
-pub(crate) use mailbox::{Call, Message};
+pub(crate) use mailbox::{Call, Mailbox, Message};
 pub(crate) use registry::{Admission, Clients};

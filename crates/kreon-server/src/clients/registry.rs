@@ -86,6 +86,7 @@ impl Drop for Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clients::Mailbox;
 
     #[test]
     fn no_more_are_admitted_than_may_be_and_an_end_makes_room() {
@@ -93,7 +94,11 @@ mod tests {
         let first = clients.admit(2).unwrap();
         let second = clients.admit(2).unwrap();
         assert!(clients.admit(2).is_none());
-        let entry = ClientEntry::new(second.id, (String::new(), String::new()), 1);
+        let entry = ClientEntry::new(
+            second.id,
+            Default::default(),
+            Mailbox::new(1, &clients.budget),
+        );
         second.list(&Arc::new(entry));
         assert_eq!(clients.entries().len(), 1);
         drop(second);

@@ -1,6 +1,7 @@
 //! Commands that wait for other clients: `BLPOP`, `BRPOP`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use tokio::time::timeout;
@@ -15,7 +16,8 @@ use crate::reply::Reply;
 
 /// Runs the command; if there is nothing to take, waits until somebody gives it or the time is over.
 ///
-/// A future that is dropped while it waits has taken nothing, unless an element was on the way to it.
+/// A future that is dropped while [its client waits](Client::is_waiting) has taken nothing, unless an element was on the way to
+/// it. Before that it may be about to take one.
 pub(super) async fn wait(
     keyspace: &Arc<Keyspace>,
     client: &Client,
@@ -69,6 +71,7 @@ pub(super) async fn wait(
             place
         }
     };
+    let _waits = Waits::begin(client);
     let served = match time {
         None => Some(place.served().await?),
         Some(time) => match timeout(time, place.served()).await {
@@ -84,6 +87,22 @@ pub(super) async fn wait(
             Reply::Array(vec![key, Reply::Bulk(served.element.into())])
         }
     })
+}
+
+/// As long as it lives, the client is one that waits, and may be told to give up.
+struct Waits<'a>(&'a AtomicBool);
+
+impl<'a> Waits<'a> {
+    fn begin(client: &'a Client) -> Self {
+        client.is_waiting.store(true, Ordering::Relaxed);
+        Self(&client.is_waiting)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// What the place in the queue of a key takes in memory, about.

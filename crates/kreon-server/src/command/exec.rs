@@ -46,10 +46,15 @@ pub(crate) async fn execute_all(
         client.rests_on(keyspace.epochs().seen(held.stripes()));
         return Reply::NilArray;
     }
-    client.db.set(db);
     let runner = Arc::clone(keyspace);
-    match aside(move || run_all(&runner, plan.steps, &held)).await {
-        Ok((replies, epoch, room)) => {
+    let end_ms = watching.first_end_ms();
+    match aside(move || run_all(&runner, plan.steps, &held, end_ms)).await {
+        Ok(None) => {
+            client.rests_on(keyspace.epochs().all_seen());
+            Reply::NilArray
+        }
+        Ok(Some((replies, epoch, room))) => {
+            client.db.set(db);
             client.holds(room);
             client.rests_on(epoch);
             Reply::Array(replies)
@@ -133,11 +138,16 @@ fn run_all(
     keyspace: &Arc<Keyspace>,
     steps: Vec<Step>,
     held: &Held,
-) -> Result<(Vec<Reply>, Epoch, Room), Failure> {
+    watched_end_ms: Option<u64>,
+) -> Result<Option<(Vec<Reply>, Epoch, Room)>, Failure> {
     let options = TransactionOptions::default()
         .isolation(Isolation::Snapshot)
         .bytes_max(BYTES_MAX);
     let mut transaction = keyspace.store().transaction_with(options);
+    // The commands see no watched key as ended that has not ended by now.
+    if watched_end_ms.is_some_and(|end| end <= keyspace.now_ms()) {
+        return Ok(None);
+    }
     let (mut effects, mut is_changed) = (Effects::default(), false);
     let (mut replies, mut room) = (Vec::with_capacity(steps.len()), Room::default());
     for step in steps {
@@ -168,14 +178,14 @@ fn run_all(
     }
     if !is_changed {
         let epoch = keyspace.epochs().seen(held.stripes());
-        return Ok((replies, epoch, room));
+        return Ok(Some((replies, epoch, room)));
     }
     let commit = || transaction.commit(Durability::Buffered);
     let (outcome, epoch) = keyspace.epochs().write(held.stripes(), commit);
     outcome?;
     effects.tell_watchers(keyspace);
     serving::tell(keyspace, held, &effects);
-    Ok((replies, epoch, room))
+    Ok(Some((replies, epoch, room)))
 }
 
 /// Runs a command whose reply waits with those of the others: one of a single value counts, too, and one that fails does not.

@@ -22,6 +22,8 @@ use crate::reply::Reply;
 const KEYS_MAX: usize = 32;
 /// Bytes of its arguments; longer values are written singly, as a batch copies them.
 const BYTES_MAX: usize = 64 << 10;
+/// What an argument counts for beside its bytes, so that many short ones are no small command: at most 1,024 are taken.
+const ARGUMENT_BYTES: usize = 16;
 /// Longest request that is taken, and most that one command may write, in bytes.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 const WRITTEN_BYTES_MAX: usize = 64 << 10;
@@ -52,19 +54,23 @@ fn run_of(command: &Command) -> Option<Run> {
     }
 }
 
+fn bytes_of(args: &[Bytes]) -> usize {
+    args.iter().map(|arg| arg.len() + ARGUMENT_BYTES).sum()
+}
+
 impl Pipeline {
     /// Whether a command may be part of a pipeline.
     pub(crate) fn takes(command: &Command, args: &[Bytes]) -> bool {
         run_of(command).is_some()
             && command.takes(args.len())
-            && args.iter().map(Bytes::len).sum::<usize>() <= REQUEST_BYTES_MAX
+            && bytes_of(args) <= REQUEST_BYTES_MAX
     }
 
     /// Adds a command that is [taken](Self::takes), in database `db`, which is the same for all.
     pub(crate) fn push(&mut self, db: usize, command: &'static Command, args: Vec<Bytes>) {
         self.db = db;
         self.keys += command.keys_of(&args).count();
-        self.bytes += args.iter().map(Bytes::len).sum::<usize>();
+        self.bytes += bytes_of(&args);
         self.commands.push((command, args));
     }
 

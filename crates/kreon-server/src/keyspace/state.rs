@@ -59,11 +59,21 @@ pub(crate) struct Client {
     pub db: Cell<usize>,
     /// What the replies since the last [`Keyspace::durable`] rest on.
     pub awaited: Cell<Epoch>,
+    /// Its command waits for other clients, and has taken nothing yet.
+    pub is_waiting: Arc<AtomicBool>,
     /// What replies hold of the budget that are not sent yet.
     held: RefCell<Vec<Share>>,
 }
 
 impl Client {
+    /// One that tells in `is_waiting` whether it waits.
+    pub(crate) fn shown_in(is_waiting: &Arc<AtomicBool>) -> Self {
+        Self {
+            is_waiting: Arc::clone(is_waiting),
+            ..Self::default()
+        }
+    }
+
     /// Lets the next replies wait for `epoch`.
     pub(crate) fn rests_on(&self, epoch: Epoch) {
         self.awaited.set(self.awaited.get().max(epoch));

@@ -125,11 +125,16 @@ impl Watching {
         self.bytes
     }
 
-    /// Notes when a watched key ends.
+    /// Notes when a watched key ends. What an earlier `WATCH` of it has found stays: the key may have ended since.
     pub(crate) fn ends(&mut self, key: &DbKey, deadline_ms: Option<u64>) {
         if let Some(watched_ms) = self.keys.get_mut(key) {
-            *watched_ms = deadline_ms;
+            *watched_ms = watched_ms.or(deadline_ms);
         }
+    }
+
+    /// When the first of the watched keys ends.
+    pub(crate) fn first_end_ms(&self) -> Option<u64> {
+        self.keys.values().flatten().min().copied()
     }
 
     pub(crate) fn keys(&self) -> impl ExactSizeIterator<Item = &DbKey> {
@@ -174,6 +179,8 @@ mod tests {
         table.touch(&key("a"));
         assert!(one.is_broken(0) && !other.is_broken(0));
         other.ends(&key("b"), Some(10));
+        // Watched once more when it had ended.
+        other.ends(&key("b"), None);
         assert!(!other.is_broken(9) && other.is_broken(10));
         drop(one);
         assert_eq!(table.watched(), [key("b")]);

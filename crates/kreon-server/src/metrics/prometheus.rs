@@ -33,7 +33,7 @@ const OF_SERVER: &[Metric<ServerFigures>] = &[
     ),
     (
         "buffer_bytes",
-        "Buffers of connections that hold 64 KiB and more.",
+        "What connections hold together, of those with 64 KiB and more: buffers, messages that wait, what commands gather.",
         |it| it.buffers_bytes.into(),
     ),
     ("channels", "Channels with subscribers.", |it| {

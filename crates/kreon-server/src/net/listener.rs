@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::arrival::{Arrival, Socket};
-use crate::clients::ClientEntry;
+use crate::clients::{ClientEntry, Mailbox};
 use crate::settings::Settings;
 use crate::shared::Shared;
 
@@ -185,7 +185,8 @@ fn admit(
         return None;
     };
     let output_bytes_max = settings.limits.output_bytes_max;
-    let entry = Arc::new(ClientEntry::new(admission.id, addresses, output_bytes_max));
+    let mailbox = Mailbox::new(output_bytes_max, &shared.clients.budget);
+    let entry = Arc::new(ClientEntry::new(admission.id, addresses, mailbox));
     admission.list(&entry);
     Some(Arrival {
         socket,

@@ -3,7 +3,9 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use tokio::io::AsyncWrite;
 
@@ -45,8 +47,12 @@ impl Connection {
         recorder.turn(&self.answered, self.received_bytes, self.output.len());
         self.answered.clear();
         self.received_bytes = 0;
+        // From here on it is the client's turn, which is idle if it takes nothing.
+        self.mark_active(Instant::now());
+        self.entry.is_served.store(false, Ordering::Relaxed);
         let mut sent = 0;
         poll_fn(|context| self.poll_send(&mut sent, context)).await?;
+        self.entry.is_served.store(true, Ordering::Relaxed);
         self.output.clear();
         if self.output.capacity() > 2 * FLUSH_BYTES {
             self.output = Vec::new();
@@ -60,7 +66,12 @@ impl Connection {
         while let Some(rest) = self.output.get(*sent..).filter(|rest| !rest.is_empty()) {
             match Pin::new(&mut self.stream).poll_write(context, rest) {
                 Poll::Ready(Ok(0)) => return failed(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(bytes)) => *sent += bytes,
+                Poll::Ready(Ok(bytes)) => {
+                    *sent += bytes;
+                    if *sent < self.output.len() {
+                        self.mark_active(Instant::now());
+                    }
+                }
                 Poll::Ready(Err(error)) => return failed(error),
                 Poll::Pending => {
                     // Who does not read can be ended all the same.

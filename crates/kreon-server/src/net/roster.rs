@@ -71,9 +71,12 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::budget::Budget;
+    use crate::clients::Mailbox;
 
     fn entry(id: u64) -> Arc<ClientEntry> {
-        Arc::new(ClientEntry::new(id, (String::new(), String::new()), 1))
+        let mailbox = Mailbox::new(1, &Budget::new(usize::MAX));
+        Arc::new(ClientEntry::new(id, Default::default(), mailbox))
     }
 
     #[test]

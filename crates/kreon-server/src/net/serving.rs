@@ -3,6 +3,7 @@
 use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -46,10 +47,12 @@ impl Connection {
             self.output = self.worker.buffers.output();
             self.pipeline = self.worker.buffers.pipeline();
             self.has_delivered = matches!(event, Event::Messages);
+            self.entry.is_served.store(true, Ordering::Relaxed);
             let done = match event {
                 Event::Input => self.turn().await,
                 Event::Messages => self.deliver().await,
             };
+            self.entry.is_served.store(false, Ordering::Relaxed);
             let buffers = &self.worker.buffers;
             buffers.put_output(mem::take(&mut self.output));
             buffers.put_pipeline(mem::take(&mut self.pipeline));
@@ -111,9 +114,11 @@ pub(crate) async fn close_idle(shared: Arc<Shared>) {
         };
         let now = std::time::Instant::now();
         for entry in shared.clients.entries() {
-            let waits = entry.is_waiting.load(std::sync::atomic::Ordering::Relaxed);
+            let is_busy = [&*entry.is_waiting, &entry.is_served]
+                .iter()
+                .any(|flag| flag.load(Ordering::Relaxed));
             let is_subscriber = entry.kind() == ClientKind::PubSub;
-            if entry.idle_s(now) >= idle_max.as_secs() && !waits && !is_subscriber {
+            if entry.idle_s(now) >= idle_max.as_secs() && !is_busy && !is_subscriber {
                 entry.mailbox.kill();
             }
         }

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::iter;
 use std::mem;
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -133,9 +134,6 @@ impl Connection {
     /// Runs a command that may wait for other clients. Earlier replies are sent first.
     async fn wait_for(&mut self, command: &'static Command) -> Result<Answer, End> {
         self.flush().await?;
-        self.entry
-            .is_waiting
-            .store(true, std::sync::atomic::Ordering::Relaxed);
         let Self {
             session,
             args,
@@ -150,12 +148,12 @@ impl Connection {
             if let Poll::Ready(answer) = run.as_mut().poll(context) {
                 return Poll::Ready(Ok(answer));
             }
-            poll_given_up(entry, stream, input, worker.is_ending(), context).map(Err)
+            // Before, it may be about to take an element: that is answered.
+            match entry.is_waiting.load(Ordering::Relaxed) {
+                true => poll_given_up(entry, stream, input, worker.is_ending(), context).map(Err),
+                false => Poll::Pending,
+            }
         });
-        let answer = answer.await;
-        entry
-            .is_waiting
-            .store(false, std::sync::atomic::Ordering::Relaxed);
-        answer
+        answer.await
     }
 }

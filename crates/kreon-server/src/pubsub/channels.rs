@@ -130,9 +130,12 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Budget;
+    use crate::clients::Mailbox;
 
     fn entry(id: u64) -> Arc<ClientEntry> {
-        Arc::new(ClientEntry::new(id, Default::default(), 1 << 20))
+        let mailbox = Mailbox::new(1 << 20, &Budget::new(usize::MAX));
+        Arc::new(ClientEntry::new(id, Default::default(), mailbox))
     }
 
     #[test]

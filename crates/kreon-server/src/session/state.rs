@@ -36,7 +36,7 @@ impl Session {
         Self {
             shared: Arc::clone(shared),
             entry: Arc::clone(entry),
-            client: Client::default(),
+            client: Client::shown_in(&entry.is_waiting),
             version: Version::Resp2,
             is_authenticated: shared.settings.password.is_none(),
             transaction: None,

@@ -162,14 +162,18 @@ impl Fixture {
 
     fn watch(&self, keys: &[&str]) -> Watching {
         let mut watching = Watching::default();
+        self.watch_more(&mut watching, keys);
+        watching
+    }
+
+    fn watch_more(&self, watching: &mut Watching, keys: &[&str]) {
         let keys: Vec<Bytes> = keys
             .iter()
             .map(|key| Bytes::copy_from_slice(key.as_bytes()))
             .collect();
         self.runtime
-            .block_on(self.keyspace.watch(&self.client, &mut watching, &keys))
+            .block_on(self.keyspace.watch(&self.client, watching, &keys))
             .unwrap();
-        watching
     }
 
     /// Number of records of one kind in the first database.

@@ -119,6 +119,17 @@ fn command_that_is_to_run_alone_leaves_nothing_to_those_behind_it() {
 }
 
 #[test]
+fn command_of_many_arguments_is_no_part_of_a_pipeline_however_short_they_are() {
+    let is_taken = |keys: usize| {
+        let words = [vec![&b"DEL"[..]], vec![&b""[..]; keys]].concat();
+        let (command, args) = parse(&words);
+        Pipeline::takes(command, &args)
+    };
+    assert!(is_taken(1000));
+    assert!(!is_taken(1024));
+}
+
+#[test]
 fn commands_of_a_batch_that_the_store_refuses_run_alone() {
     let fixture = Fixture::new();
     fixture.keyspace.store().drop_region("redis:1").unwrap();

@@ -145,6 +145,9 @@ fn change_of_a_watched_key_breaks_a_transaction() {
     let watching = fixture.watch(&["e"]);
     fixture.pass(101);
     assert_eq!(exec(&watching), "nil", "it has expired since");
+    let mut watching = watching;
+    fixture.watch_more(&mut watching, &["e"]);
+    assert_eq!(exec(&watching), "nil", "it was watched before, too");
     drop(watching);
     assert_eq!(
         exec(&fixture.watch(&["e"])),
