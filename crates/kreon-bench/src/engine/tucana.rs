@@ -118,7 +118,7 @@ impl Engine for Tucana {
         Some(Asked {
             allocations: device.allocations,
             flushes: device.flushes,
-            zeroed_bytes: 0,
+            zeroed_bytes: self.store.zeroed_bytes(),
         })
     }
 

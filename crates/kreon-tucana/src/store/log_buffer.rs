@@ -176,7 +176,7 @@ impl LogBuffer {
     }
 
     /// Writes everything before `end`, the border of a block, that is not on the device yet, and shows the whole pages that
-    /// are there now to `keep`. Waits for threads that still copy records.
+    /// are there now to `keep`. Waits for threads that still copy records. Returns how many zeroes it has written behind them.
     ///
     /// # Errors
     /// Those of the device.
@@ -185,11 +185,11 @@ impl LogBuffer {
         device: &dyn Device,
         end: u32,
         keep: impl FnOnce(PageNo, &[u8]),
-    ) -> Result<()> {
+    ) -> Result<u32> {
         let mut on_device = self.on_device.lock();
         let start = on_device.written;
         if end <= start {
-            return Ok(());
+            return Ok(0);
         }
         while self.buffer.committed_prefix(start) < end {
             if self.buffer.is_abandoned() {
@@ -216,7 +216,7 @@ impl LogBuffer {
             keep(page, there(first, behind)?);
         }
         on_device.written = end;
-        Ok(())
+        Ok(ahead)
     }
 
     /// Bytes that are left for records.

@@ -162,6 +162,13 @@ impl Store {
             .unwrap_or_default()
     }
 
+    /// Bytes of zeroes that were written behind the records of small flushes since the store was opened, so that the next ones write
+    /// over blocks which the file has already; none of a closed store.
+    pub fn zeroed_bytes(&self) -> u64 {
+        self.with(|core| Ok(core.shared.log.zeroed_bytes()))
+            .unwrap_or_default()
+    }
+
     /// Bytes of the volume that segments take which hold something, are reserved for the log or on standby for the next opening, or
     /// wait for readers and snapshots; none of a closed store.
     pub fn used_bytes(&self) -> u64 {

@@ -65,6 +65,8 @@ pub(crate) struct VolumeLog {
     moved_from: AtomicU64,
     /// Everything before this LSN is durable.
     durable: AtomicU64,
+    /// Zeroes that were written behind records.
+    zeroed_bytes: AtomicU64,
 }
 
 /// Segments around the current one. The current one changes while this is locked.
@@ -120,6 +122,7 @@ impl VolumeLog {
             moved: Mutex::new(None),
             moved_from: AtomicU64::new(moved_from.max(MOVED_SEQUENCE_MIN + own)),
             durable: AtomicU64::new(0),
+            zeroed_bytes: AtomicU64::new(0),
         })
     }
 
@@ -149,6 +152,11 @@ impl VolumeLog {
 
     fn durable(&self) -> Lsn {
         Lsn(self.durable.load(Acquire))
+    }
+
+    /// Bytes of zeroes that were written behind records, which small flushes then overwrite.
+    pub(super) fn zeroed_bytes(&self) -> u64 {
+        self.zeroed_bytes.load(Relaxed)
     }
 
     /// Full segments that are not written out.
@@ -210,7 +218,9 @@ impl VolumeLog {
         let mapping = &self.home.mapping;
         let keep = |first, bytes: &[u8]| mapping.admit(first, LOG_PRIORITY, bytes);
         let written = buffer.write(self.home.device.as_ref(), end, keep);
-        self.home.poison.note(written)
+        let zeroes = self.home.poison.note(written)?;
+        self.zeroed_bytes.fetch_add(zeroes.into(), Relaxed);
+        Ok(())
     }
 
     fn write_whole(&self, full: &Arc<LogBuffer>) -> Result<()> {

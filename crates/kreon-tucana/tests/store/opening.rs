@@ -40,6 +40,28 @@ fn closing_commits_and_a_store_without_keys_is_one() {
 }
 
 #[test]
+fn zeroes_behind_small_flushes_are_counted() {
+    let device = device();
+    let store = open(&device).unwrap();
+    assert_eq!(store.zeroed_bytes(), 0);
+    let flush = |number: u32| {
+        store.put(&number.to_be_bytes(), b"value").unwrap();
+        store.sync().unwrap();
+        store.zeroed_bytes()
+    };
+    let before = device.stats().writes.bytes;
+    let zeroes = flush(0);
+    let written = device.stats().writes.bytes - before;
+    assert!(
+        (128 << 10..written).contains(&zeroes),
+        "{zeroes} of {written}"
+    );
+    // The next ones write over them.
+    assert_eq!((1..8).map(flush).max(), Some(zeroes));
+    store.close().unwrap();
+}
+
+#[test]
 fn more_changes_than_frames_are_committed_on_the_way() {
     let device = device();
     let store = open(&device).unwrap();
