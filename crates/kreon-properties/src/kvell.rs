@@ -1,4 +1,4 @@
-//! What the engine KVell reads from a volume: superblocks, headers of extents, items, places of large values.
+//! What the engine KVell reads from a volume: superblocks, headers of extents, items, places of large values, images of the index.
 
 use arbitrary::{Result, Unstructured};
 use kreon_base::{Checksum, PAGE_BYTES};
@@ -157,6 +157,94 @@ pub fn large_value(bytes: &[u8]) {
         assert_eq!(LargeValue::decode(&given.encode()).ok(), expected);
         Ok(())
     });
+}
+
+/// What is read from a block of an image of the index.
+pub fn image(bytes: &[u8]) {
+    with(bytes, |u| {
+        let (store, offset) = (StoreId(u.arbitrary()?), u.arbitrary()?);
+        let given = ImageHeader {
+            store,
+            number: u.arbitrary()?,
+            partition: u.arbitrary()?,
+            index_key_bytes: u.arbitrary()?,
+            incarnation: u.arbitrary()?,
+            sequence: u.arbitrary()?,
+        };
+        let records = image_records(u)?;
+        let used_bytes = records.len();
+        let mut block = [vec![0; IMAGE_HEADER_BYTES], records.clone(), vec![0; 64]].concat();
+        given.seal(&mut block, offset, used_bytes);
+        let end = IMAGE_HEADER_BYTES + used_bytes;
+        let origin = forge_structure(u, &mut block, end, |block| {
+            block[4..8].copy_from_slice(&[b'v', b'I', FORMAT_VERSION, 0]);
+            block[8..16].copy_from_slice(&store.0.to_le_bytes());
+            let sum = checksum(&[store.0, offset], &block[4..]);
+            block[..4].copy_from_slice(&sum);
+        })?;
+        let found = ImageHeader::decode(&block, store, offset);
+        match (origin, &found) {
+            (Origin::Whole, Ok((header, _, _))) => assert_eq!(*header, given),
+            (Origin::Whole, Err(error)) => panic!("{given:?}: {error}"),
+            (Origin::Flipped, Ok(_)) => panic!("a changed block is taken for a whole one"),
+            _ => {}
+        }
+        if let Ok((_, found, _)) = found {
+            assert!(ImageHeader::decode(&block, store, offset ^ 4096).is_err());
+            let mut again = Vec::new();
+            for record in found {
+                match record {
+                    Some(record) => record.encode(&mut again),
+                    None => return Ok(()),
+                }
+            }
+            // All of them were records: nothing else was in use.
+            let used = block.get(IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + again.len());
+            assert_eq!(used, Some(&again[..]));
+            assert!(origin != Origin::Whole || again == records);
+        }
+        Ok(())
+    });
+}
+
+/// Records of an image, encoded.
+fn image_records(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for _ in 0..u.int_in_range(0..=6)? {
+        let some = vec![u.arbitrary()?; u.int_in_range(0..=20_usize)?];
+        let eights = &some[..some.len() / 8 * 8];
+        let (offset, timestamp) = (u.arbitrary()?, Timestamp(u.arbitrary()?));
+        let (class, key_hash) = (ClassNo(u.arbitrary()?), u.arbitrary()?);
+        let record = match u.int_in_range(0..=4)? {
+            0 => ImageRecord::Extent {
+                extent: ExtentNo(u.arbitrary()?),
+                class,
+                used: eights,
+            },
+            1 => ImageRecord::Outdated {
+                offset,
+                class,
+                key_hash,
+            },
+            2 => ImageRecord::Tombstone {
+                offset,
+                timestamp,
+                key_hash,
+            },
+            3 => ImageRecord::Key {
+                offset,
+                bytes: &some,
+                is_whole: u.arbitrary()?,
+            },
+            _ => ImageRecord::Large {
+                head: offset,
+                timestamp,
+                parts: eights,
+            },
+        };
+        record.encode(&mut out);
+    }
+    Ok(out)
 }
 
 /// An item that is encoded and read again is the same.

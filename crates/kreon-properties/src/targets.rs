@@ -28,7 +28,7 @@ const fn target(name: &'static str, run: fn(&[u8]), cases: u32, input_bytes_max:
 }
 
 /// All properties that must hold. [`canary`](crate::canary()) is not among them.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 24] = [
     target("superblock", pages::superblock, 4000, 512),
     target("bitmap_block", pages::bitmap_block, 2000, 512),
     target("segment_header", pages::segment_header, 4000, 512),
@@ -52,6 +52,7 @@ pub const TARGETS: [Target; 23] = [
     target("kvell_extent", kvell::extent_header, 4000, 600),
     target("kvell_item", kvell::item, 4000, 1024),
     target("kvell_large", kvell::large_value, 8000, 1024),
+    target("kvell_image", kvell::image, 8000, 1024),
     target("tucana_superblock", tucana::superblock, 2000, 512),
     target("tucana_leaf", tucana::leaf, 2000, 4096),
     target("tucana_index", tucana::index_node, 2000, 4096),

@@ -80,6 +80,7 @@ tests!(
     kvell_extent,
     kvell_item,
     kvell_large,
+    kvell_image,
     tucana_superblock,
     tucana_leaf,
     tucana_index,
