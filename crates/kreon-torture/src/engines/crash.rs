@@ -42,7 +42,10 @@ pub(crate) trait Killed: Engine {
     /// What lengths values have, about.
     const VALUE_BYTES: &'static [usize];
 
-    /// What durable changes are called.
+    /// A change that was acknowledged outlives its process, whatever its durability.
+    const KEEPS_BUFFERED: bool;
+
+    /// What changes are called that must be there.
     const DURABLE: &'static str;
 
     /// How writers of the store number `store` write.
@@ -219,7 +222,10 @@ fn check<E: Killed>(
     for (thread, (found, held)) in of_threads.zip(held).enumerate() {
         let least = durable[thread];
         // The next one has perhaps begun.
-        let more = if manner.syncs == 100 { 1 } else { UNTOLD_MAX };
+        let more = match E::KEEPS_BUFFERED || manner.syncs == 100 {
+            true => 1,
+            false => UNTOLD_MAX,
+        };
         let kept = changes_kept(found, held, (least, least + more), |number| {
             let change = Change::of::<E>((seed, round), &manner, thread, number);
             (change.key as usize, change.held())
@@ -270,7 +276,7 @@ fn changes<E: Killed>(
         let outcome = store.change(&key, value.as_deref(), change.durability);
         outcome.map_err(|error| error.to_string())?;
         done[thread].store(number, SeqCst);
-        if change.durability == Durability::Sync {
+        if E::KEEPS_BUFFERED || change.durability == Durability::Sync {
             durable[thread] = number;
             say(&durable)?;
         }

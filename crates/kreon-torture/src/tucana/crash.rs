@@ -22,6 +22,7 @@ impl Killed for Tucana {
     const LIFE_MS_MAX: u64 = 400;
     const STORE_ROUNDS: u64 = 10;
     const VALUE_BYTES: &'static [usize] = &[12, 12, 30, 100, 400, 3000];
+    const KEEPS_BUFFERED: bool = false;
     const DURABLE: &'static str = "committed changes";
 
     /// Without replay, changes are durable by commits only; with it by the log, and commits are made by the thread of the store.
