@@ -441,5 +441,6 @@ fn connection_whose_command_takes_long_is_not_idle() {
     });
     let mut wire = running.connect();
     assert_eq!(wire.ask("DEBUG SLEEP 2.5"), "+OK");
+    assert_eq!(wire.ask("PING"), "+PONG");
     assert!(wire.is_closed());
 }
