@@ -97,8 +97,9 @@ impl Mailbox {
         self.call(MESSAGES);
     }
 
-    /// So many bytes wait now.
+    /// So many bytes wait now: what is held already, or less.
     fn note(&self, waiting: &mut Waiting, bytes: usize) {
+        waiting.share.hold(bytes);
         waiting.bytes = bytes;
         self.waiting_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -145,7 +146,6 @@ impl Mailbox {
         }
         let left = waiting.bytes.saturating_sub(taken_bytes);
         self.note(&mut waiting, left);
-        waiting.share.hold(left);
         taken
     }
 
@@ -221,6 +221,11 @@ mod tests {
         assert_eq!(one.poll(Waker::noop()), Call::Messages);
         assert_eq!(other.poll(Waker::noop()), Call::Overflow);
         assert_eq!(one.take(1 << 20).len(), 1);
+        assert_eq!(budget.taken_bytes(), 0);
+        // Who is ended gives back what waited.
+        one.post(message(600 << 10));
+        one.post(message(600 << 10));
+        assert_eq!(one.poll(Waker::noop()), Call::Overflow);
         assert_eq!(budget.taken_bytes(), 0);
     }
 }
