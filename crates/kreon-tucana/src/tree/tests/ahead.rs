@@ -51,15 +51,17 @@ impl RecordLog for SteppingLog {
         }
     }
 
-    fn fetch(&self, _: impl Iterator<Item = Location>, _: &mut Fetched) {}
+    fn fetch(&self, locations: impl Iterator<Item = Location>, into: &mut Fetched) {
+        self.log.fetch(locations, into);
+    }
 
     fn read_fetched<R>(
         &self,
-        _: Location,
-        _: &Fetched,
-        _: impl FnOnce(Record<'_>) -> R,
+        location: Location,
+        from: &Fetched,
+        use_record: impl FnOnce(Record<'_>) -> R,
     ) -> Option<R> {
-        None
+        self.log.read_fetched(location, from, use_record)
     }
 
     fn lsn(&self, location: Location) -> Lsn {
